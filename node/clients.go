@@ -86,8 +86,9 @@ func (r *request) failProtocol() {
 	}
 }
 
-// mustWait reports whether a request must wait because of CLIENT PAUSE. What goes on after a stop has
-// begun before: its bytes are not in the input any more. A member's connection begins as a client's.
+// mustWait reports whether a request must wait because of CLIENT PAUSE. What goes on after a stop
+// has begun before: its bytes are not in the input any more. A member's connection begins as a
+// client's.
 func (r *request) mustWait(args [][]byte) bool {
 	cn := r.conn
 	if cn.pipe != nil || cn.peer {

@@ -55,8 +55,8 @@ func (n *Node) setMemory(bytes int64) error {
 	return err
 }
 
-// checkMemory returns the error with which setMemory would refuse. It names the node: through a proxy
-// all are asked.
+// checkMemory returns the error with which setMemory would refuse. It names the node: through a
+// proxy all are asked.
 func (n *Node) checkMemory(bytes int64) error {
 	if err := n.engine.CheckMaxBytes(bytes); err != nil {
 		return fmt.Errorf("node %s: %w", n.cfg.ID, err)

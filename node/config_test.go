@@ -135,8 +135,8 @@ func TestConfigSetInOrder(t *testing.T) {
 	}
 }
 
-// TestCheckPart checks that a node which is asked whether it would refuse a CONFIG SET changes nothing,
-// and does not count that as a client's command.
+// TestCheckPart checks that a node which is asked whether it would refuse a CONFIG SET changes
+// nothing, and does not count that as a client's command.
 func TestCheckPart(t *testing.T) {
 	n := startNode(t)
 	c := openPipeTo(t, n, 1, 0, "large", 1, 2)

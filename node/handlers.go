@@ -138,7 +138,8 @@ type plan struct {
 	handler exec.Handler // nil: not ours
 	keys    keyPlan
 	timed   bool // always, not only with many arguments; see timing.go
-	// listStep is how many arguments a key has, if requests of many keys are listed in turns; otherwise 0.
+	// listStep is how many arguments a key has, if requests of many keys are listed in turns;
+	// otherwise 0.
 	listStep int
 }
 

@@ -99,8 +99,8 @@ func assign(t *ring.Table, partition uint16, owner uint16) *ring.Table {
 	return &next
 }
 
-// giveAway has a node that is alone obey a table that gives one of its partitions to a node that does not
-// answer.
+// giveAway has a node that is alone obey a table that gives one of its partitions to a node that
+// does not answer.
 func giveAway(n *Node, p uint16) {
 	away := assign(n.view.Load().Table, p, 0)
 	away.Nodes = append(away.Nodes[:1:1], ring.Member{ID: "b", Boot: 2, Role: ring.RoleNode, State: ring.Serving, Addr: "127.0.0.1:1"})

@@ -11,7 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestFieldsExpire: an expired field is absent for every command, and the key goes with the last one.
+// TestFieldsExpire: an expired field is absent for every command, and the key goes with the last
+// one.
 func TestFieldsExpire(t *testing.T) {
 	c := dial(t, startLeveled(t).Addr())
 	c.want("HSET h a 1 b 2 c 3", "(integer) 3")
@@ -178,8 +179,8 @@ func TestFieldsKeepTheirTime(t *testing.T) {
 	}
 }
 
-// TestFieldExpiryReachesTheFollower: a follower never removes a field by itself, and has the same times
-// when it takes over.
+// TestFieldExpiryReachesTheFollower: a follower never removes a field by itself, and has the same
+// times when it takes over.
 func TestFieldExpiryReachesTheFollower(t *testing.T) {
 	nodes, table, key := startTrio(t)
 	p := partitionOf(key)

@@ -205,8 +205,8 @@ func fillMemory(t *testing.T, n *Node) {
 	t.Fatal("the memory was to be full")
 }
 
-// TestHashesReachTheFollower: after random commands a follower that takes over has what the owner had,
-// wherever the snapshot began.
+// TestHashesReachTheFollower: after random commands a follower that takes over has what the owner
+// had, wherever the snapshot began.
 func TestHashesReachTheFollower(t *testing.T) {
 	for seed := range uint64(3) {
 		nodes, table, key := startTrio(t)

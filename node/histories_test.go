@@ -23,14 +23,14 @@ import (
 //	              │ again after the stream is lost
 //
 // The follower's clock is hours off, and it may have too little memory. It must have what the owner
-// has; if it takes over before the snapshot is complete, or if it evicts, a key may be absent, but it
-// never has half of one. The seed determines a history, but not when keys expire.
+// has; if it takes over before the snapshot is complete, or if it evicts, a key may be absent, but
+// it never has half of one. The seed determines a history, but not when keys expire.
 //
 //	go test ./node -run TestHistories -histories 1000
 var histories = flag.Int("histories", 0, "how many random histories of each kind of value are run; 0: a few")
 
-// historyKind is one kind of value: commands on a key, and how all of the value is read. Sorted says
-// that the reply has pairs, or single strings, in no order.
+// historyKind is one kind of value: commands on a key, and how all of the value is read. Sorted
+// says that the reply has pairs, or single strings, in no order.
 type historyKind struct {
 	name   string
 	change func(h *history, key string) []string
@@ -386,7 +386,8 @@ func (h *history) compare(mayLack bool) {
 	}
 }
 
-// TestHistories: whatever happens to its stream, a follower has what its owner has, or at worst lacks keys.
+// TestHistories: whatever happens to its stream, a follower has what its owner has, or at worst
+// lacks keys.
 func TestHistories(t *testing.T) {
 	each := *histories
 	if each == 0 {

@@ -11,10 +11,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Of a command whose arguments are very many keys, each with a value or without, the parser lists only
-// the first ones. The rest are listed, and their partitions found, in turns of the loop, before the
-// command is admitted.
-// Meanwhile its connection waits, a pipe's too:
+// Of a command whose arguments are very many keys, each with a value or without, the parser lists
+// only the first ones. The rest are listed, and their partitions found, in turns of the loop,
+// before the command is admitted. Meanwhile its connection waits, a pipe's too:
 //
 //	input, taken over  *1000001 DEL a b c …      admitted and executed
 //	turns              [1,024 keys] [1,024 keys] … └ in turns too, see exec.KeyLocks
@@ -57,8 +56,8 @@ func (cn *conn) listsLater(c *command.Command, count int) bool {
 	return count > listFrom && plans[c.ID].listStep > 0 && !cn.State.Multi
 }
 
-// listStepOf returns how many arguments a key has, itself included, of a command all of whose arguments
-// are keys and what belongs to them. 0: it is another command.
+// listStepOf returns how many arguments a key has, itself included, of a command all of whose
+// arguments are keys and what belongs to them. 0: it is another command.
 func listStepOf(c *command.Command) int {
 	for i := range c.Keys {
 		k := &c.Keys[i]
@@ -105,8 +104,8 @@ func (r *request) listLater(raw []byte) {
 	l.begin(cn)
 }
 
-// placeLater is listLater for a request with large values, whose other arguments are listed: it has the
-// loop find their partitions in turns.
+// placeLater is listLater for a request with large values, whose other arguments are listed: it has
+// the loop find their partitions in turns.
 func (r *request) placeLater() {
 	cn, u := r.conn, r.Upload
 	l := &listing{step: plans[r.Cmd.ID].listStep, heap: r.Heap, args: r.Args}

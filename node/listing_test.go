@@ -53,8 +53,8 @@ func TestListingTakesTurns(t *testing.T) {
 	}
 }
 
-// turnsOf returns in how many iterations of the node's only loop something waits for its turn, while the
-// client sends a request and waits for its reply.
+// turnsOf returns in how many iterations of the node's only loop something waits for its turn,
+// while the client sends a request and waits for its reply.
 func turnsOf(t *testing.T, n *Node, c *client, want string, args ...[]byte) int {
 	t.Helper()
 	w := n.workers[0]
@@ -77,8 +77,8 @@ func turnsOf(t *testing.T, n *Node, c *client, want string, args ...[]byte) int 
 	return <-taken
 }
 
-// TestLongRequestsTakeTurns: a request of many keys is listed in turns, and executed in turns, also one
-// whose keys must lie in one slot, and one with a large value among the first.
+// TestLongRequestsTakeTurns: a request of many keys is listed in turns, and executed in turns, also
+// one whose keys must lie in one slot, and one with a large value among the first.
 func TestLongRequestsTakeTurns(t *testing.T) {
 	const keys = 20 * listAtOnce
 	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
@@ -212,8 +212,8 @@ func TestListedRequests(t *testing.T) {
 	other.want("GET many:5", `"x"`)
 }
 
-// TestUnlistedRequestKeepsItsInput: a request of many keys for which there is no memory is refused, and
-// those behind it in its input are executed.
+// TestUnlistedRequestKeepsItsInput: a request of many keys for which there is no memory is refused,
+// and those behind it in its input are executed.
 func TestUnlistedRequestKeepsItsInput(t *testing.T) {
 	const keys = 50_000
 	n := startNode(t, func(c *Config) { c.Memory, c.Group = 64<<20, newGroup(t, 1) })

@@ -255,8 +255,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestListsReachTheFollower: after random commands a follower that takes over has what the owner had,
-// wherever the snapshot began.
+// TestListsReachTheFollower: after random commands a follower that takes over has what the owner
+// had, wherever the snapshot began.
 func TestListsReachTheFollower(t *testing.T) {
 	for range 3 {
 		nodes, table, key := startTrio(t)

@@ -123,8 +123,8 @@ func TestTicketsGiveWay(t *testing.T) {
 	}
 }
 
-// TestSlowReaderIsTold: a client that was sent nothing yet of a large value gets an error in its place,
-// and goes on.
+// TestSlowReaderIsTold: a client that was sent nothing yet of a large value gets an error in its
+// place, and goes on.
 func TestSlowReaderIsTold(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.StallLimit, c.Group = time.Minute, newGroup(t, 1) })
 	c, wanted := dial(t, n.Addr()), bigValue(30<<20, 2)

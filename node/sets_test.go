@@ -255,8 +255,8 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestSetsReachTheFollower: after random commands a follower that takes over has what the owner had,
-// wherever the snapshot began.
+// TestSetsReachTheFollower: after random commands a follower that takes over has what the owner
+// had, wherever the snapshot began.
 func TestSetsReachTheFollower(t *testing.T) {
 	for seed := range uint64(2) {
 		nodes, table, key := startTrio(t)
@@ -288,7 +288,8 @@ func TestSetsReachTheFollower(t *testing.T) {
 	}
 }
 
-// TestLongSetIsRead: a long set is answered as it was in the command's turn, and SPOP answers all of it.
+// TestLongSetIsRead: a long set is answered as it was in the command's turn, and SPOP answers all
+// of it.
 func TestLongSetIsRead(t *testing.T) {
 	n := startLeveled(t)
 	c := dial(t, n.Addr())
@@ -367,8 +368,8 @@ func TestSetCommandsFail(t *testing.T) {
 	c.want("EXISTS {k}s", "(integer) 0")
 }
 
-// TestSPopIsUniform: each member of a set is popped first as often as any other one, packed, in a table,
-// and in one that SPOP has nearly emptied.
+// TestSPopIsUniform: each member of a set is popped first as often as any other one, packed, in a
+// table, and in one that SPOP has nearly emptied.
 func TestSPopIsUniform(t *testing.T) {
 	const members, rounds = 10, 4000
 	c := dial(t, startLeveled(t).Addr())

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPlainSetsAsSources: commands that combine sorted sets take the members of plain ones too, with the
-// score 1, whether these are packed or have parts.
+// TestPlainSetsAsSources: commands that combine sorted sets take the members of plain ones too,
+// with the score 1, whether these are packed or have parts.
 func TestPlainSetsAsSources(t *testing.T) {
 	n := startLeveled(t)
 	c := dial(t, n.Addr())

@@ -127,8 +127,8 @@ func TestHGetDelIsTooLarge(t *testing.T) {
 	c.want("EXISTS i", "(integer) 0")
 }
 
-// TestKeyGoneBetweenRuns: a command of many runs whose key vanishes between two of them answers an error
-// then, or all if it has ended before; never less than its head declares.
+// TestKeyGoneBetweenRuns: a command of many runs whose key vanishes between two of them answers an
+// error then, or all if it has ended before; never less than its head declares.
 func TestKeyGoneBetweenRuns(t *testing.T) {
 	n := startLeveled(t, func(c *Config) { c.Group = newGroup(t, 1) })
 	c := dial(t, n.Addr())
@@ -175,7 +175,8 @@ func TestKeyGoneBetweenRuns(t *testing.T) {
 	}
 }
 
-// TestRandomFieldOfExpired: while a hash has only fields that have expired, HRANDFIELD answers none.
+// TestRandomFieldOfExpired: while a hash has only fields that have expired, HRANDFIELD answers
+// none.
 func TestRandomFieldOfExpired(t *testing.T) {
 	n := startLeveled(t)
 	c := dial(t, n.Addr())

@@ -369,8 +369,8 @@ func newLawRig(t *testing.T, start func(t testing.TB, change ...func(*Config)) *
 }
 
 // fill stores the values that the patterns name: a number, words of 200 and 240 bytes, the longest
-// value that is not large, a large one, zeros, and a dense HyperLogLog; a hash, a set and a sorted set
-// with many elements, and those with few; a long list and a packed one.
+// value that is not large, a large one, zeros, and a dense HyperLogLog; a hash, a set and a sorted
+// set with many elements, and those with few; a long list and a packed one.
 func (rig *lawRig) fill() {
 	for key, value := range map[string]string{
 		"{k}n": "1", "{k}200": strings.Repeat("ab", 100), "{k}240": strings.Repeat("ba", 120),

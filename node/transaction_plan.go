@@ -16,8 +16,8 @@ import (
 const (
 	// planAtOnce is about how many words of a transaction are planned in one turn of the loop.
 	planAtOnce = 1024
-	// parseAtOnce is how many bytes of a command are parsed in one turn: about planAtOnce words, if they
-	// are short.
+	// parseAtOnce is how many bytes of a command are parsed in one turn: about planAtOnce words, if
+	// they are short.
 	parseAtOnce = 16 << 10
 	// planBytes is how long a proxy's transaction of up to planAtOnce commands may be, in bytes, to be
 	// planned in the turn in which it came.
@@ -130,8 +130,8 @@ func (p *planning) turn() {
 	}
 }
 
-// one plans the next watched key or command, or some of a long command. It reports false if there is
-// none, or a problem.
+// one plans the next watched key or command, or some of a long command. It reports false if there
+// is none, or a problem.
 func (p *planning) one() bool {
 	tx := p.x.Transaction
 	switch i := p.looked - p.watched; {
@@ -155,7 +155,8 @@ func (p *planning) one() bool {
 // turnIsOver reports whether what is left must be planned in later turns.
 func (p *planning) turnIsOver() bool { return p.words >= planAtOnce && p.x.owned }
 
-// compare compares the slots of a command's keys. It reports false if some are left for the next turn.
+// compare compares the slots of a command's keys. It reports false if some are left for the next
+// turn.
 func (p *planning) compare(q *session.Queued) (whole bool) {
 	if !p.listed {
 		p.x.size += queuedCost
@@ -185,8 +186,8 @@ func (p *planning) key(key []byte) {
 	p.slot, p.keyed = slot, true
 }
 
-// parse appends a command that a proxy has encoded. Its arguments are views. It reports false if the
-// command cannot be queued, or if some of it is left for the next turn.
+// parse appends a command that a proxy has encoded. Its arguments are views. It reports false if
+// the command cannot be queued, or if some of it is left for the next turn.
 func (p *planning) parse(raw []byte) (whole bool) {
 	if p.parsed += parseAtOnce; p.parsed > len(raw) || !p.x.owned {
 		p.parsed = len(raw)

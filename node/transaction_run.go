@@ -430,8 +430,8 @@ func (x *transaction) doubted(r *request) bool {
 	return x.hold != nil && x.fences != r.node.fences.Load()
 }
 
-// giveUp answers the commands that are left with errors, some in each slice. It reports whether those
-// were the last ones. begun says that one of the commands has begun.
+// giveUp answers the commands that are left with errors, some in each slice. It reports whether
+// those were the last ones. begun says that one of the commands has begun.
 func (x *transaction) giveUp(r *request, begun bool) (done bool) {
 	r.Cmd = command.ByID(command.Exec)
 	if x.checked < len(x.Watched) { // nothing was executed, nor the reply begun

@@ -53,8 +53,8 @@ func TestLongUnitsReachTheFollower(t *testing.T) {
 	}
 }
 
-// A command that changes several keys of one partition reaches copies as one unit, even if it needs no
-// second lock.
+// A command that changes several keys of one partition reaches copies as one unit, even if it needs
+// no second lock.
 func TestCommandsAreUnits(t *testing.T) {
 	n := startBare(t)
 	n.SetTable(altered(soleTable(n), func(next *ring.Table) { next.Level = ring.Level }))

@@ -7,9 +7,9 @@ import (
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
-// workContext is the context of a goroutine that works on a command of a transaction, while that holds
-// its partition. Err is asked before each slice of the work: it also reports that the transaction is
-// going to be given up. Only the goroutine calls it.
+// workContext is the context of a goroutine that works on a command of a transaction, while that
+// holds its partition. Err is asked before each slice of the work: it also reports that the
+// transaction is going to be given up. Only the goroutine calls it.
 type workContext struct {
 	context.Context
 	node      *Node
@@ -65,8 +65,8 @@ func (c *workContext) Err() error {
 	return nil
 }
 
-// workIsOverdue reports whether the work that has just ended found that the transaction must be given
-// up.
+// workIsOverdue reports whether the work that has just ended found that the transaction must be
+// given up.
 func (x *transaction) workIsOverdue() bool {
 	work := x.work
 	x.work = nil

@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// sendLongAlgebra sends a command that compares a set with 20,000 others, which takes half a minute,
-// and waits until it holds its partition.
+// sendLongAlgebra sends a command that compares a set with 20,000 others, which takes half a
+// minute, and waits until it holds its partition.
 func sendLongAlgebra(t *testing.T, n *Node, c *client, words ...string) {
 	t.Helper()
 	const many = 20_000
@@ -33,8 +33,8 @@ func sendLongAlgebra(t *testing.T, n *Node, c *client, words ...string) {
 	eventually(t, "the command holds its partition", func() bool { return len(n.engine.Holds()) == 1 })
 }
 
-// TestLongWorkEndsWithItsClient: nobody holds a partition for a client that has left. What would have
-// been stored is not.
+// TestLongWorkEndsWithItsClient: nobody holds a partition for a client that has left. What would
+// have been stored is not.
 func TestLongWorkEndsWithItsClient(t *testing.T) {
 	for _, words := range [][]string{{"SDIFF"}, {"SDIFFSTORE", "{k}d"}} {
 		t.Run(words[0], func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestLongWorkEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// TestLongWorkEndsWithItsPartition: a node that has lost a partition after it was fenced does not hold
-// it any longer, and one that was not fenced holds it for holdPatience.
+// TestLongWorkEndsWithItsPartition: a node that has lost a partition after it was fenced does not
+// hold it any longer, and one that was not fenced holds it for holdPatience.
 func TestLongWorkEndsWithItsPartition(t *testing.T) {
 	for _, doubted := range []bool{true, false} {
 		n := startLeveled(t, func(c *Config) { c.Group = newGroup(t, 1) })

@@ -7,12 +7,12 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A split command of more than maxKeys keys, or of more than order.HugeRequest bytes, goes in chunks.
-// Its loop sends one chunk in an iteration, for all such commands together, and serves others in
-// between. Each chunk is a fan, whose parts are ordinary requests: so latches and parked requests are
-// what they are for a client that sends the chunks one by one. The chunks of a command share its
-// number and have one of their own, in whose order parked ones are sent again: the later of two values
-// for a key stands.
+// A split command of more than maxKeys keys, or of more than order.HugeRequest bytes, goes in
+// chunks. Its loop sends one chunk in an iteration, for all such commands together, and serves
+// others in between. Each chunk is a fan, whose parts are ordinary requests: so latches and parked
+// requests are what they are for a client that sends the chunks one by one. The chunks of a command
+// share its number and have one of their own, in whose order parked ones are sent again: the later
+// of two values for a key stands.
 //
 //	input, taken over  MSET a 1 b 2 c 3 d 4 ...
 //	chunks             [MSET a 1 b 2] [MSET c 3 d 4] ...   at most maxFlying on their way

@@ -167,7 +167,8 @@ func TestManyKeysWithLongValues(t *testing.T) {
 }
 
 // While nodes refuse, break off and change places, a command of many keys is executed once for each
-// key, between the client's commands before and behind it. The later of two values for a key stands.
+// key, between the client's commands before and behind it. The later of two values for a key
+// stands.
 func TestManyKeysWhileNodesChange(t *testing.T) {
 	const n = 3000
 	seed := rand.Uint64()
@@ -314,7 +315,8 @@ func TestManyKeysAreShownAndQueued(t *testing.T) {
 	cl.want("+OK", "+QUEUED", "*1 +OK", ":2")
 }
 
-// A command in chunks takes no turn while its session cannot enter the lane: others wait for theirs.
+// A command in chunks takes no turn while its session cannot enter the lane: others wait for
+// theirs.
 func TestChunksAskForTheirLane(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	w := c.proxy.workers[0]

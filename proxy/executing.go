@@ -11,9 +11,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// executing is EXEC of a long transaction: of more than maxKeys commands, or of more than chunkBytes. Its
-// loop divides the commands among the parts in turns of maxKeys words or chunkBytes, and then sends the
-// parts.
+// executing is EXEC of a long transaction: of more than maxKeys commands, or of more than
+// chunkBytes. Its loop divides the commands among the parts in turns of maxKeys words or
+// chunkBytes, and then sends the parts.
 type executing struct {
 	s      *client
 	tx     *session.Transaction
@@ -89,7 +89,8 @@ func (x *executing) isDivided() bool {
 	return x.watched == len(x.tx.Encoded) && x.next == len(x.tx.Queue)
 }
 
-// divide adds watched keys and commands to their parts. It reports false if the keys lie in several slots and must not.
+// divide adds watched keys and commands to their parts. It reports false if the keys lie in several
+// slots and must not.
 func (x *executing) divide() bool {
 	for ; x.watched < len(x.tx.Encoded) && x.words < maxKeys; x.watched++ {
 		e := &x.tx.Encoded[x.watched]
@@ -129,8 +130,8 @@ func (x *executing) addWhole(q session.Queued) bool {
 	return x.t.add(q)
 }
 
-// divideLong adds a long command to its part, and reports whether all of it is added. ok is false if its
-// keys lie in several slots and must not. If they may, it is cut in one turn.
+// divideLong adds a long command to its part, and reports whether all of it is added. ok is false
+// if its keys lie in several slots and must not. If they may, it is cut in one turn.
 func (x *executing) divideLong(q session.Queued) (done, ok bool) {
 	t := x.t
 	if x.keys == nil {

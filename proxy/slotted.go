@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// slotted is a command of more than maxKeys keys that must all lie in one slot. Its loop compares their
-// slots in turns, and then sends the command as it is.
+// slotted is a command of more than maxKeys keys that must all lie in one slot. Its loop compares
+// their slots in turns, and then sends the command as it is.
 type slotted struct {
 	longRequest
 	keys     []int // places among the arguments of the keys that were not looked at
@@ -23,8 +23,8 @@ type slotted struct {
 // keySize is what a key's place takes, in bytes.
 const keySize = 8
 
-// forwardInTurns is forward for a command of many arguments. It reports false if few of them are keys:
-// then nothing has happened.
+// forwardInTurns is forward for a command of many arguments. It reports false if few of them are
+// keys: then nothing has happened.
 func (s *client) forwardInTurns(cmd *command.Command, args [][]byte, raw []byte) bool {
 	if hasOneKey(cmd) {
 		return false

@@ -36,8 +36,8 @@ type fan struct {
 	text     []byte   // of a chunk: the elements of its reply
 }
 
-// maxKeys is how many keys are split at once, in about 0.1 ms. A command of more goes in chunks, unless
-// all lie in one partition.
+// maxKeys is how many keys are split at once, in about 0.1 ms. A command of more goes in chunks,
+// unless all lie in one partition.
 const maxKeys = 1024
 
 // split sends a command whose keys may lie on several nodes. It reports false if the command must

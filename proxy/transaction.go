@@ -244,7 +244,8 @@ func (p *slotPart) add(args [][]byte) {
 	p.body = member.AppendQueued(p.body, args...)
 }
 
-// request returns the part as a DUNLIN EXEC request, and gives up the part's body, in which it lies.
+// request returns the part as a DUNLIN EXEC request, and gives up the part's body, in which it
+// lies.
 func (p *slotPart) request() []byte {
 	var room [execRoom]byte
 	header := member.AppendExec(room[:0], p.slot, p.watched, p.commands)
@@ -254,9 +255,9 @@ func (p *slotPart) request() []byte {
 	return b
 }
 
-// executeHere executes those of some commands that need no node, before the others are sent, so that
-// commands behind EXEC see their results. A watched key may have changed, which would cancel EXEC. That
-// does no harm: these commands only read, or set the connection's name.
+// executeHere executes those of some commands that need no node, before the others are sent, so
+// that commands behind EXEC see their results. A watched key may have changed, which would cancel
+// EXEC. That does no harm: these commands only read, or set the connection's name.
 func (t *transaction) executeHere(from, to int) {
 	stats := &t.s.w.stats.Commands
 	for i := from; i < to; i++ {

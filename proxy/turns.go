@@ -9,22 +9,23 @@ import (
 	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
-// long is a command that takes several turns of its loop. The session's later commands wait until all of
-// it is sent.
+// long is a command that takes several turns of its loop. The session's later commands wait until
+// all of it is sent.
 type long interface {
 	// goOn has the command take its next turn, unless it must wait. Whatever may end the wait calls
 	// goOn again.
 	goOn()
 	// turn is the next step.
 	turn()
-	// take hands over the memory of raw, a request that the command submits. nil: it must be copied.
+	// take hands over the memory of raw, a request that the command submits. nil: it must be
+	// copied.
 	take(raw []byte) order.Body
 	// end is the end of sending: all is sent, or the client has gone.
 	end()
 }
 
-// turns are the long commands that wait for their turn. In each iteration one of them takes it, however
-// many there are.
+// turns are the long commands that wait for their turn. In each iteration one of them takes it,
+// however many there are.
 type turns struct {
 	waiting []long
 	posted  bool // next runs in the next iteration

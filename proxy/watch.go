@@ -11,8 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// watching is a WATCH in flight. One of many keys goes in pieces, one in each turn of the loop, as if the
-// client had sent a WATCH for each: nobody can tell that the versions are not of one moment.
+// watching is a WATCH in flight. One of many keys goes in pieces, one in each turn of the loop, as
+// if the client had sent a WATCH for each: nobody can tell that the versions are not of one moment.
 type watching struct {
 	longRequest
 	slot    uint16 // of all keys
@@ -157,8 +157,8 @@ func (p *watchPiece) Done(_ int32, reply []byte) {
 		reply = errNotParked
 	}
 	if !ok {
-		// The client may have sent EXEC already, which must not be executed as if nothing were watched. So
-		// without versions a key gets one that no key ever has.
+		// The client may have sent EXEC already, which must not be executed as if nothing were
+		// watched. So without versions a key gets one that no key ever has.
 		_, at := resp.DecodeArgument(p.raw, bytes.IndexByte(p.raw, '\n')+1)
 		_, at = resp.DecodeArgument(p.raw, at)
 		key, _ := resp.DecodeArgument(p.raw, at)
@@ -201,8 +201,8 @@ func (w *watching) finish() {
 	s.reply(w.seq, reply)
 }
 
-// encode returns the keys with their versions, as EXEC takes them. It reports false if reply is not an
-// array of one version for each key.
+// encode returns the keys with their versions, as EXEC takes them. It reports false if reply is not
+// an array of one version for each key.
 func (p *watchPiece) encode(reply []byte) (text []byte, ok bool) {
 	at := bytes.IndexByte(p.raw, '\n') + 1
 	for range 2 { // the verb

@@ -1,12 +1,13 @@
-// Command reconnect measures what TLS clients that reconnect all at once do to those who have stayed.
+// Command reconnect measures what TLS clients that reconnect all at once do to those who have
+// stayed.
 //
 //	reconnect --addrs 127.0.0.1:6379,127.0.0.1:6380
 //
-// It compares the latencies of clients who stay, before others connect and until all of these have had
-// a reply. The newcomers are a process of its own, with the lowest priority. So they compute their part
-// of the handshakes in the time that the server and those who stay leave, as machines of their own
-// would. They come from many addresses of 127.0.0.0/8, as from many hosts, and try again when they are
-// turned away.
+// It compares the latencies of clients who stay, before others connect and until all of these have
+// had a reply. The newcomers are a process of its own, with the lowest priority. So they compute
+// their part of the handshakes in the time that the server and those who stay leave, as machines of
+// their own would. They come from many addresses of 127.0.0.0/8, as from many hosts, and try again
+// when they are turned away.
 package main
 
 import (

@@ -50,8 +50,8 @@ func testNode(t *testing.T, memory int64) *node.Node {
 	return n
 }
 
-// TestSharesFollowTheLimits: the runtime's limit, the overhead, and the free buffers that loops keep are
-// those of the nodes' limits as they are now.
+// TestSharesFollowTheLimits: the runtime's limit, the overhead, and the free buffers that loops
+// keep are those of the nodes' limits as they are now.
 func TestSharesFollowTheLimits(t *testing.T) {
 	m, heap := newTestShares(0)
 	n := testNode(t, 2*gib)

@@ -71,7 +71,8 @@ func (g *Guest) Leave() {
 	g.lobby.remove(g)
 }
 
-// TurnOut turns out the guest. It reports whether the guest was still here: it had not proved itself.
+// TurnOut turns out the guest. It reports whether the guest was still here: it had not proved
+// itself.
 func (g *Guest) TurnOut() bool {
 	if g == nil {
 		return false

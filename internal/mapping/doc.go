@@ -20,8 +20,8 @@
 //   - The calls are safe for concurrent use on ranges that do not overlap.
 //
 // What such a system counts is exact to a step: one page in use keeps its whole step writable, so a
-// node that has shrunk may count for more than it uses. Only its data could be moved together, which
-// would copy most of it for a number that other systems do not look at.
+// node that has shrunk may count for more than it uses. Only its data could be moved together,
+// which would copy most of it for a number that other systems do not look at.
 //
 // On Linux the package uses what that kernel offers. The portable form, for every other system and
 // for Linux with the build tag portable, replaces pages by fresh ones and ignores hints about huge

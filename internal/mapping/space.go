@@ -233,10 +233,10 @@ func (s *Space) open(first, end int) error {
 // does not survive a refusal.
 const cushion = 64 << 20
 
-// leavesCushion returns an error unless the system commits n bytes and the cushion. It asks for them
-// and gives them back, a few microseconds for a step. If so little is left that Go's heap is refused
-// memory within these, the process dies all the same. /proc/meminfo shows what is left without asking,
-// but not what Linux keeps for root and for each process.
+// leavesCushion returns an error unless the system commits n bytes and the cushion. It asks for
+// them and gives them back, a few microseconds for a step. If so little is left that Go's heap is
+// refused memory within these, the process dies all the same. /proc/meminfo shows what is left
+// without asking, but not what Linux keeps for root and for each process.
 func leavesCushion(n int) error {
 	b, err := unix.Mmap(-1, 0, cushion+n, access, private)
 	if err == nil {

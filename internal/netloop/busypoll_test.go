@@ -42,8 +42,8 @@ func TestBusyPoll(t *testing.T) {
 	}
 }
 
-// TestBusyPollLearnsFromWaits checks that a loop which has work, and does not wait, does not open its
-// window.
+// TestBusyPollLearnsFromWaits checks that a loop which has work, and does not wait, does not open
+// its window.
 func TestBusyPollLearnsFromWaits(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	each(t, g, func(l *Loop) {

@@ -111,7 +111,8 @@ func NewGroup(cfg Config) (*Group, error) {
 // Loops returns the group's loops, which the caller must not change.
 func (g *Group) Loops() []*Loop { return g.loops }
 
-// SetKeep changes Config.Keep. Loops give back what they have beyond it, a little in each iteration.
+// SetKeep changes Config.Keep. Loops give back what they have beyond it, a little in each
+// iteration.
 func (g *Group) SetKeep(bytes int) {
 	for _, l := range g.loops {
 		l.Post(func() {

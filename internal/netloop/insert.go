@@ -17,8 +17,8 @@ type insert struct {
 	at    int    // precedes out[at:]
 	rest  []byte // its unsent bytes
 	owner Releaser
-	// start and end are where the reply lies in out of which this is the only insert. end 0: it is not
-	// known.
+	// start and end are where the reply lies in out of which this is the only insert. end 0: it is
+	// not known.
 	start, end int
 }
 
@@ -54,16 +54,16 @@ func (c *Conn) Insert(at int, b []byte, owner Releaser) {
 	c.MarkDirty()
 }
 
-// IsReply notes that the insert made last is all of a reply but for what stands in the output buffer
-// from start to end. See GiveUpReplies.
+// IsReply notes that the insert made last is all of a reply but for what stands in the output
+// buffer from start to end. See GiveUpReplies.
 func (c *Conn) IsReply(start, end int) {
 	if n := len(c.inserts); n > 0 {
 		c.inserts[n-1].start, c.inserts[n-1].end = start, end
 	}
 }
 
-// GiveUpReplies sends line instead of each reply with an insert, if nothing of these replies was sent.
-// Otherwise it does nothing and reports false.
+// GiveUpReplies sends line instead of each reply with an insert, if nothing of these replies was
+// sent. Otherwise it does nothing and reports false.
 func (c *Conn) GiveUpReplies(line string) bool {
 	if c.closed {
 		return false

@@ -191,8 +191,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// Replies with inserts of which nothing was sent are given up for a line each. One that was begun stays,
-// and so do all others.
+// Replies with inserts of which nothing was sent are given up for a line each. One that was begun
+// stays, and so do all others.
 func TestGiveUpReplies(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1, SoftOut: 4 * tooMuch})
 	first, second := randomLine(tooMuch), randomLine(tooMuch)

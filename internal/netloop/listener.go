@@ -258,8 +258,8 @@ func (ln *Listener) backOff(err error) {
 	ln.pause(acceptBackoff)
 }
 
-// pause stops watching the open listener for d. Otherwise connections that wait would end every wait
-// of the loop at once. It is called with the lock held.
+// pause stops watching the open listener for d. Otherwise connections that wait would end every
+// wait of the loop at once. It is called with the lock held.
 func (ln *Listener) pause(d time.Duration) {
 	l := ln.loop
 	if err := l.poller.ignore(ln.fd, listenerTag(ln.number)); err != nil {

@@ -88,8 +88,8 @@ func TestStormOfConnections(t *testing.T) {
 	}
 }
 
-// resting makes a listener whose rest has an hour to go, with a connection that waits. It returns how
-// often the loop has looked whether it is strained, and what ends the rest.
+// resting makes a listener whose rest has an hour to go, with a connection that waits. It returns
+// how often the loop has looked whether it is strained, and what ends the rest.
 func resting(t *testing.T, g *Group, looked *atomic.Int64) (ln *Listener, nc *net.TCPConn, end func(l *Loop)) {
 	ln = serve(t, g, echo{})
 	var until time.Duration
@@ -112,8 +112,8 @@ func resting(t *testing.T, g *Group, looked *atomic.Int64) (ln *Listener, nc *ne
 	}
 }
 
-// TestRestingListener checks that connections that wait while a listener rests do not wake the loop,
-// and are accepted afterwards.
+// TestRestingListener checks that connections that wait while a listener rests do not wake the
+// loop, and are accepted afterwards.
 func TestRestingListener(t *testing.T) {
 	var looked atomic.Int64
 	g := newGroup(t, Config{Loops: 1, strained: func() bool { looked.Add(1); return true }})
@@ -129,8 +129,8 @@ func TestRestingListener(t *testing.T) {
 	expect(t, nc, "hello")
 }
 
-// TestRestingListenerCloses checks that the end of its rest does not disturb the next listener, which
-// may have its descriptor.
+// TestRestingListenerCloses checks that the end of its rest does not disturb the next listener,
+// which may have its descriptor.
 func TestRestingListenerCloses(t *testing.T) {
 	var looked atomic.Int64
 	log := &logCounter{}

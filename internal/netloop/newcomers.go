@@ -11,8 +11,8 @@ import (
 type Newcomer interface {
 	// IsNew reports whether the conn is still new. Once it is not, IsNew is not called again.
 	IsNew() bool
-	// IsUrgent reports whether a new conn whose input begins with these bytes does not wait. Whoever
-	// claims that too often waits all the same. It must not keep them.
+	// IsUrgent reports whether a new conn whose input begins with these bytes does not wait.
+	// Whoever claims that too often waits all the same. It must not keep them.
 	IsUrgent(first []byte) bool
 }
 

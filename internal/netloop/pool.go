@@ -174,8 +174,8 @@ func (p *pool) put(b []byte) {
 // trimAtOnce is how many free buffers lose their memory in an iteration: some 50 µs.
 const trimAtOnce = 64
 
-// trim takes the memory of free buffers that are more than the pool keeps, the largest first. It reports
-// whether there are more of them.
+// trim takes the memory of free buffers that are more than the pool keeps, the largest first. It
+// reports whether there are more of them.
 func (p *pool) trim() (more bool) {
 	for class, left := maxKeptClass, trimAtOnce; class >= minClass; class-- {
 		c := &p.classes[class-minClass]

@@ -29,8 +29,8 @@ func (c *Conn) TakeInput(view []byte) *Buffer {
 }
 
 // Release returns the memory. Call it on the loop of the conn that the Buffer came from. Nobody may
-// use a view of it afterwards, but for the OnData in which it was taken, and in whose input the requests
-// behind view may lie. Releasing a nil Buffer does nothing.
+// use a view of it afterwards, but for the OnData in which it was taken, and in whose input the
+// requests behind view may lie. Releasing a nil Buffer does nothing.
 func (b *Buffer) Release() {
 	switch {
 	case b == nil || b.mem == nil:

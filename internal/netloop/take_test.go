@@ -161,8 +161,8 @@ func TestLongInputStaysInPlace(t *testing.T) {
 	}
 }
 
-// A handler that releases what it has taken before OnData returns may still use its input, and what it
-// leaves of that stays.
+// A handler that releases what it has taken before OnData returns may still use its input, and what
+// it leaves of that stays.
 func TestTakenInputStaysUntilOnDataReturns(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})
 	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {

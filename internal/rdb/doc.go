@@ -13,9 +13,9 @@
 //	22                 hash whose fields expire, from version 80 on (Valkey)
 //	24 25              the same, up to version 14 (Redis)
 //
-// Types 1 to 5, 22 and 24 have a count and the strings of the elements; the others have packs, which are
-// collections as Redis has them in memory (pack.go). A string begins with its length, or with a code
-// for another encoding:
+// Types 1 to 5, 22 and 24 have a count and the strings of the elements; the others have packs,
+// which are collections as Redis has them in memory (pack.go). A string begins with its length, or
+// with a code for another encoding:
 //
 //	00nnnnnn                     n bytes follow
 //	01nnnnnn nnnnnnnn            the same
@@ -23,9 +23,9 @@
 //	11000000, 11000001, 11000010 an integer of 1, 2 or 4 bytes, whose decimal form is the string
 //	11000011                     compressed: its compressed length, its length, and LZF data (lzf.go)
 //
-// The package writes strings as Redis 7.0 does with rdbcompression no, and collections in the oldest
-// encodings, types 1, 2, 5 and 4, which every later version reads too (Writer). It reads everything
-// that is listed above. Payloads come from clients, so memory is allocated only for bytes that are
-// there, never because of a length that a payload declares. Elements reads a collection element by
-// element; its caller refuses elements that are there twice.
+// The package writes strings as Redis 7.0 does with rdbcompression no, and collections in the
+// oldest encodings, types 1, 2, 5 and 4, which every later version reads too (Writer). It reads
+// everything that is listed above. Payloads come from clients, so memory is allocated only for
+// bytes that are there, never because of a length that a payload declares. Elements reads a
+// collection element by element; its caller refuses elements that are there twice.
 package rdb

@@ -29,9 +29,9 @@ type Element struct {
 
 // Elements reads the elements of a collection from a payload, one after the other. A payload comes
 // from a client, and may declare anything. So the caller finds elements that are there twice, and
-// reads no more of them than it has room for. Elements takes memory only for compressed strings: twice
-// the length of the longest one at most for each string of an element, and for the pack that it is
-// in. It takes none because of a length that a payload declares.
+// reads no more of them than it has room for. Elements takes memory only for compressed strings:
+// twice the length of the longest one at most for each string of an element, and for the pack that
+// it is in. It takes none because of a length that a payload declares.
 type Elements struct {
 	// Room, if it is not nil, reports whether there are so many bytes on the Go heap, and takes
 	// them. It is asked before a string longer than 64 KiB is decompressed. Taken is how many bytes

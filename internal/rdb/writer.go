@@ -8,8 +8,8 @@ import (
 // Form is how a collection is written: for each kind the oldest encoding, which every server reads.
 type Form uint8
 
-// The forms of payloads. There are three of hashes: without times, and with times of fields as Redis
-// 7.4 and as Valkey 9 write them. Neither server reads the other one's.
+// The forms of payloads. There are three of hashes: without times, and with times of fields as
+// Redis 7.4 and as Valkey 9 write them. Neither server reads the other one's.
 const (
 	FormList       Form = typeList
 	FormSet        Form = typeSet

@@ -45,9 +45,9 @@ func (s *Server) Admit(st *State, from netip.Addr, full bool, turnOut func()) bo
 	return true
 }
 
-// takeSlot gives the slot to st, which has to authenticate, and reports whether it does: if the slot
-// is free or, with over, if its holder has not authenticated, and is turned out. The lobby decides
-// whether a holder authenticates before it is turned out, or is turned out before.
+// takeSlot gives the slot to st, which has to authenticate, and reports whether it does: if the
+// slot is free or, with over, if its holder has not authenticated, and is turned out. The lobby
+// decides whether a holder authenticates before it is turned out, or is turned out before.
 func (s *Server) takeSlot(st *State, from netip.Addr, turnOut func(), over bool) bool {
 	sl := &s.slot
 	sl.mu.Lock()

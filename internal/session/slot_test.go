@@ -37,7 +37,8 @@ func TestReservedSlot(t *testing.T) {
 	admit(local, true)
 }
 
-// TestSlotIsKept checks that somebody else who has not authenticated does not cost the holder its slot.
+// TestSlotIsKept checks that somebody else who has not authenticated does not cost the holder its
+// slot.
 func TestSlotIsKept(t *testing.T) {
 	passwords := NewPasswords("secret")
 	s := NewServer(Options{Passwords: passwords})

@@ -55,8 +55,8 @@ type Watched struct {
 	Key, Version []byte
 }
 
-// Encoded are watched keys of one slot, with the versions that their node reported. Text is what EXEC
-// sends back to that node.
+// Encoded are watched keys of one slot, with the versions that their node reported. Text is what
+// EXEC sends back to that node.
 type Encoded struct {
 	Slot uint16
 	Keys int

@@ -182,8 +182,8 @@ func TestAnsweredConnectionsStay(t *testing.T) {
 	}
 }
 
-// TestAnswerIsCountedUntilSent checks that a connection counts as answered while its reply is on the
-// way, although the handler has returned.
+// TestAnswerIsCountedUntilSent checks that a connection counts as answered while its reply is on
+// the way, although the handler has returned.
 func TestAnswerIsCountedUntilSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

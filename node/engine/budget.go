@@ -67,8 +67,8 @@ func (e *Engine) Charge(n int64) bool {
 	}
 }
 
-// makeRoomElsewhere is makeRoom for a caller that may have a shard locked, in which it makes none. It
-// waits a little for the others.
+// makeRoomElsewhere is makeRoom for a caller that may have a shard locked, in which it makes none.
+// It waits a little for the others.
 func (e *Engine) makeRoomElsewhere() bool {
 	for range maxWaits {
 		further, locked := e.reclaimAnywhere()

@@ -188,7 +188,8 @@ func (e *Engine) reserveFor(reach, window int64) error {
 }
 
 // makeWindows divides the arena of pages into windows of size bytes. So a handle has 32 bits, and a
-// cell need not be longer, when the limit is high. Only a test can ask for windows that are too small.
+// cell need not be longer, when the limit is high. Only a test can ask for windows that are too
+// small.
 func (e *Engine) makeWindows(size int) {
 	if size < hugePage {
 		panic("BUG: a window is smaller than a huge page")

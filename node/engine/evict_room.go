@@ -59,8 +59,8 @@ func (s *shard) makeRoom(want int) (gained, busy bool) {
 	return s.makeBudgetRoom(want)
 }
 
-// makeBudgetRoom is makeRoom when a shard's next page depends on the budget alone, or when the caller
-// wants something else of the budget.
+// makeBudgetRoom is makeRoom when a shard's next page depends on the budget alone, or when the
+// caller wants something else of the budget.
 func (s *shard) makeBudgetRoom(want int) (gained, busy bool) {
 	if s.e.large.reclaim() || s.e.pool.chillElsewhere(s.window) || s.reclaimSpares(want) {
 		return true, false

@@ -146,8 +146,8 @@ func (s *shard) expireLater(w *pageSweep, ref handle, h header) {
 }
 
 // expireParts removes the elements that are due from a value with parts. It returns when the next
-// element is due, or that the value is gone, or that there is more to be removed. In a copy nothing is
-// removed: that is the owner's.
+// element is due, or that the value is gone, or that there is more to be removed. In a copy nothing
+// is removed: that is the owner's.
 func (v *values) expireParts(ref handle, h header) (due int64, gone, again bool) {
 	at := v.s.cells.headOf(ref, h)
 	head := v.s.cells.head(at)

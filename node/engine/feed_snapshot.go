@@ -184,9 +184,10 @@ func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged
 	return logged, true, waits
 }
 
-// logChunkOf logs the next chunk of a value, up to about atMost bytes, and reports whether it was the
-// last. It logs nothing while a unit gathers, and reports that it waits: in the unit, chunks would make
-// that too long, and in front of it they would have changes that the unit makes once more.
+// logChunkOf logs the next chunk of a value, up to about atMost bytes, and reports whether it was
+// the last. It logs nothing while a unit gathers, and reports that it waits: in the unit, chunks
+// would make that too long, and in front of it they would have changes that the unit makes once
+// more.
 func (f *shardFeeds) logChunkOf(b *bigValue, p uint16, r Receiver, atMost int, now int64) (logged int, done, waits bool) {
 	t := f.s.e.Lock(p, now)
 	defer t.Unlock()

@@ -13,17 +13,17 @@ import (
 //	BeginUnit ─> set a, del b, set c ─────────────────────────> Unlock ─> log: … unit{set a, del b, set c}
 //	             others' effects of the shard ─> log
 //
-// The unit of a hold gathers over all of its slices, and ends with the hold. Until then a snapshot of the
-// partition goes on, and may have what the holder has half done; but the marks behind the snapshot wait
-// for the unit, so no copy counts as whole before. A value with parts that the snapshot comes to waits
-// for the end of the unit, and so does the rest of the snapshot behind it.
+// The unit of a hold gathers over all of its slices, and ends with the hold. Until then a snapshot
+// of the partition goes on, and may have what the holder has half done; but the marks behind the
+// snapshot wait for the unit, so no copy counts as whole before. A value with parts that the
+// snapshot comes to waits for the end of the unit, and so does the rest of the snapshot behind it.
 //
 // A large value is not logged and so is in no unit: it goes behind the unit, as it is then. So a
-// follower that takes over in between has the unit without the large value, as it was before the unit
-// or not at all. In the unit, the value would have to be pinned at the unit's end until the stream gets
-// there: a slow receiver would keep up to 512 MiB of the owner's memory that nobody can evict, for each
-// value. And receivers would have to stage it until the unit comes, which needs effects that members of
-// lower levels do not know.
+// follower that takes over in between has the unit without the large value, as it was before the
+// unit or not at all. In the unit, the value would have to be pinned at the unit's end until the
+// stream gets there: a slow receiver would keep up to 512 MiB of the owner's memory that nobody can
+// evict, for each value. And receivers would have to stage it until the unit comes, which needs
+// effects that members of lower levels do not know.
 
 // maxUnit is the longest unit. The feed of the partition to a receiver ends if a unit gets longer, and
 // the receiver gets the partition anew.

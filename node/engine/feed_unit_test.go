@@ -306,8 +306,8 @@ func TestMarkOverflowsBehindUnit(t *testing.T) {
 	}
 }
 
-// A snapshot's value with parts waits for the unit of a hold, however long it is, and then comes whole.
-// It does not make the unit too long.
+// A snapshot's value with parts waits for the unit of a hold, however long it is, and then comes
+// whole. It does not make the unit too long.
 func TestChunksWaitForUnit(t *testing.T) {
 	f := newBagFeed(t, 9)
 	makeBag(t, f.owner, unitPartition, "bag:1", 300, 3_000)

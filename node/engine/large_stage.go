@@ -63,9 +63,9 @@ func (e *Engine) stage(key []byte, n int, st Staged) (Staged, error) {
 	return st, nil
 }
 
-// StageReply begins n bytes, up to ReplyPiece, of a reply that is not sent yet. No key gets them: they
-// end with Pin or Discard. Like Charge, StageReply and Write may be called with a Txn: they make no room
-// in its shard, nor in any other one that is locked.
+// StageReply begins n bytes, up to ReplyPiece, of a reply that is not sent yet. No key gets them:
+// they end with Pin or Discard. Like Charge, StageReply and Write may be called with a Txn: they
+// make no room in its shard, nor in any other one that is locked.
 func (e *Engine) StageReply(n int) (Staged, error) {
 	st, err := e.stage(nil, n, Staged{reply: true})
 	if err != nil {

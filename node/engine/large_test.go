@@ -416,8 +416,8 @@ func TestStagedReplies(t *testing.T) {
 	e.checkSums(t)
 }
 
-// TestStageReplyWithTxn: whoever has a shard locked can stage a reply, however full the memory is. It
-// gets none if that would have to come from its own shard.
+// TestStageReplyWithTxn: whoever has a shard locked can stage a reply, however full the memory is.
+// It gets none if that would have to come from its own shard.
 func TestStageReplyWithTxn(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		e := open(t, Config{MaxBytes: 16 << 20, Shards: shards})

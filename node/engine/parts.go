@@ -49,8 +49,8 @@ type Form struct {
 	// whatever it has.
 	Within func(v Parts, delta []byte, place uint64, dst []byte) (within []byte, next uint64)
 	// Expire removes the elements of v that are due (SetDue), a bounded number of them, and notes
-	// that; it removes v itself if no element is left. It must not Reserve. It is called again while
-	// the value is due.
+	// that; it removes v itself if no element is left. It must not Reserve. It is called again
+	// while the value is due.
 	Expire func(v Parts)
 	// Free gets the type's own bytes of a value that dies, before its parts are freed. It may be
 	// nil.
@@ -242,8 +242,8 @@ func (v Parts) Part(plane, number int) []byte {
 	return s.cells.partBytes(ref)
 }
 
-// SizeOf is what Reserve and Add are asked for, so that the new part is as long as this one: a part may
-// be longer than was asked for, and its type may use all of it. 0: the plane has no such part.
+// SizeOf is what Reserve and Add are asked for, so that the new part is as long as this one: a part
+// may be longer than was asked for, and its type may use all of it. 0: the plane has no such part.
 func (v Parts) SizeOf(plane, number int) int {
 	s := v.t.s
 	part := v.Part(plane, number)

@@ -13,9 +13,10 @@ import (
 //	NewAside ─> Reserve, Add … ─> Unlock   Aside ─> Reserve, Add … ─> Unlock   Aside ─> Rename
 //	   └ the key has what it had                                                  └ the key has the new value
 //
-// A value that is built aside is unfinished (parts_unfinished.go): no command finds it, and it may be
-// evicted. Its effects go to receivers as they are made, but in no unit and no snapshot. A receiver
-// renames its own copy when the rename effect comes. If it lacks the value, it asks for the new key.
+// A value that is built aside is unfinished (parts_unfinished.go): no command finds it, and it may
+// be evicted. Its effects go to receivers as they are made, but in no unit and no snapshot. A
+// receiver renames its own copy when the rename effect comes. If it lacks the value, it asks for
+// the new key.
 
 // AsideKey names a value that is being built aside.
 type AsideKey [1 + 2*wordSize]byte
@@ -33,8 +34,8 @@ func (t Txn) NewAside(typ Type, own int) (k AsideKey, v Parts, err error) {
 	return t.newAside(typ, own, t.s.now)
 }
 
-// NewAsideLike is NewAside of a value with the type, the base, and as many own bytes as v, into which
-// the parts of v can be copied as they are.
+// NewAsideLike is NewAside of a value with the type, the base, and as many own bytes as v, into
+// which the parts of v can be copied as they are.
 func (t Txn) NewAsideLike(v Parts) (k AsideKey, like Parts, err error) {
 	return t.newAside(v.Type(), len(v.Own()), v.Base(), v)
 }
@@ -148,8 +149,8 @@ func (f *shardFeeds) renameChunks(v Parts, r Receiver, key []byte) bool {
 	return true
 }
 
-// applyRename does what a rename effect says. If the value is not here, the key that it should get is
-// lacking.
+// applyRename does what a rename effect says. If the value is not here, the key that it should get
+// is lacking.
 func (t Txn) applyRename(key []byte, second partsWord, rest []byte, shift int64, taker Taker) {
 	at := ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift)
 	to := rest[wordSize:]

@@ -150,7 +150,8 @@ func (f *bagFeed) heal(p uint16) {
 	}
 }
 
-// A follower renames what it has, wherever the snapshot of the value is, and asks for what it lacks.
+// A follower renames what it has, wherever the snapshot of the value is, and asks for what it
+// lacks.
 func TestFeedRename(t *testing.T) {
 	for seed := range uint64(10) {
 		f := newBagFeed(t, seed)

@@ -52,8 +52,8 @@ func (c *cells) fits(ref handle, old, h header) bool {
 	return n <= size && size-n <= size/4+wordSize
 }
 
-// holds reports whether the cell of a record in the main queue is long enough for another one with header
-// h, however much of it that wastes.
+// holds reports whether the cell of a record in the main queue is long enough for another one with
+// header h, however much of it that wastes.
 func (c *cells) holds(ref handle, h header) bool {
 	old := c.header(ref)
 	if c.isLarge(old) || c.isLarge(h) || old.isRoot() {

@@ -269,8 +269,8 @@ func (t Txn) lookup(key []byte) (entry, uint32) {
 }
 
 // expireElements removes some elements that are due from the value whose root is in the cell, and
-// reports whether the value is gone. In a copy, and in a partition that somebody else holds, nothing is
-// removed.
+// reports whether the value is gone. In a copy, and in a partition that somebody else holds,
+// nothing is removed.
 func (t Txn) expireElements(ref handle, hdr header) (gone bool) {
 	s := t.s
 	at := s.cells.headOf(ref, hdr)

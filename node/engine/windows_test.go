@@ -77,8 +77,8 @@ func TestFullWindow(t *testing.T) {
 	e.checkSums(t)
 }
 
-// TestLargeBesideFullWindow: a large value needs no page. A full window does not keep it from the memory
-// of another one that is just being given back.
+// TestLargeBesideFullWindow: a large value needs no page. A full window does not keep it from the
+// memory of another one that is just being given back.
 func TestLargeBesideFullWindow(t *testing.T) {
 	e := open(t, Config{MaxBytes: 200 << 20, Shards: 16, windowReach: 64 << 20, Policy: NoEviction})
 	e.large.stopCollector()

@@ -6,9 +6,9 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// Builder makes a value of a type from elements, for a command that stores a result. While the value
-// is small, it is packed, in the Go heap; then it is built aside in the engine (engine.Txn.NewAside).
-// Nobody sees it before Publish. The caller ends it with Publish or Drop.
+// Builder makes a value of a type from elements, for a command that stores a result. While the
+// value is small, it is packed, in the Go heap; then it is built aside in the engine
+// (engine.Txn.NewAside). Nobody sees it before Publish. The caller ends it with Publish or Drop.
 type Builder struct {
 	Type *Type // whose Collection is not nil
 
@@ -23,7 +23,8 @@ type Builder struct {
 // Len is how many elements were added.
 func (b *Builder) Len() int { return b.count }
 
-// Add adds elements that the value does not have, at most AddAtOnce. t is of the partition of the key.
+// Add adds elements that the value does not have, at most AddAtOnce. t is of the partition of the
+// key.
 func (b *Builder) Add(t engine.Txn, all []rdb.Element) error {
 	b.count += len(all)
 	c := b.Type.Collection
@@ -80,8 +81,9 @@ func (b *Builder) unpack(t engine.Txn) (err error) {
 	return err
 }
 
-// Publish gives the value the key, over any value that was there; it never expires. Without elements
-// the key is deleted. After an error nothing has changed but by eviction, and the caller calls Drop.
+// Publish gives the value the key, over any value that was there; it never expires. Without
+// elements the key is deleted. After an error nothing has changed but by eviction, and the caller
+// calls Drop.
 func (b *Builder) Publish(t engine.Txn, key []byte) error {
 	switch {
 	case b.count == 0:
@@ -101,7 +103,8 @@ func (b *Builder) Publish(t engine.Txn, key []byte) error {
 	return err
 }
 
-// Drop removes a value that was not published. t is of any partition if there is none in the engine.
+// Drop removes a value that was not published. t is of any partition if there is none in the
+// engine.
 func (b *Builder) Drop(t engine.Txn) {
 	if v, ok := t.Aside(&b.key); ok && b.isBig {
 		v.Delete()

@@ -17,18 +17,19 @@ type Collection struct {
 	Form func(packed bool, v engine.Parts) rdb.Writer
 	// Len is how many elements Piece finds, by the own bytes of a value with parts.
 	Len func(own []byte) int
-	// Piece calls f for some elements of a value with parts as a pin has it, from a place on, about as
-	// many as lie in one block. It returns where to go on; the first place is 0. The strings of an
-	// element are valid until f returns.
+	// Piece calls f for some elements of a value with parts as a pin has it, from a place on, about
+	// as many as lie in one block. It returns where to go on; the first place is 0. The strings of
+	// an element are valid until f returns.
 	Piece func(v engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool)
-	// Score is the score of an entry's rank. It is nil but for a type whose packed values are ranked.
+	// Score is the score of an entry's rank. It is nil but for a type whose packed values are
+	// ranked.
 	Score func(rank uint64) float64
 
-	// AddPacked adds an element to a packed value. fits is false if the element makes it a value with
-	// parts; the error is rdb.ErrFormat if the element is there already.
+	// AddPacked adds an element to a packed value. fits is false if the element makes it a value
+	// with parts; the error is rdb.ErrFormat if the element is there already.
 	AddPacked func(p *shape.Pack, x rdb.Element) (fits bool, err error)
-	// Add adds elements to a value with parts, at most AddAtOnce of them, takes the memory for them,
-	// and notes them. The error is rdb.ErrFormat if one is there already.
+	// Add adds elements to a value with parts, at most AddAtOnce of them, takes the memory for
+	// them, and notes them. The error is rdb.ErrFormat if one is there already.
 	Add func(v engine.Parts, w *shape.Work, all []rdb.Element) error
 }
 
@@ -60,8 +61,8 @@ func (c *Collection) each(p *shape.Packed, f func(x rdb.Element)) {
 	})
 }
 
-// Pack reads a value into p, from the first element on. fits is false if it makes a value with parts.
-// Elements that have expired by now are left out; empty says that all have.
+// Pack reads a value into p, from the first element on. fits is false if it makes a value with
+// parts. Elements that have expired by now are left out; empty says that all have.
 func (c *Collection) Pack(p *shape.Pack, all *rdb.Elements, now int64) (fits, empty bool, err error) {
 	p.Open(c.Packed, nil, now)
 	for x, ok := all.Next(); ok; x, ok = all.Next() {

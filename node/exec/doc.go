@@ -33,15 +33,16 @@
 //   - A value that is empty is deleted (Txn.Delete), and one that is Small is packed again (PackTable,
 //     then Txn.Set). Without memory for that it stays as it is.
 //
-// What a command answers: ReplyElement for a string of a value. A whole value that IsLong is answered
-// by ReplyPinned: a goroutine makes the reply in slices from a pin, so it is of one moment; through a
-// proxy it becomes a ticket. A command of many elements answers what it has in each run and ends with
-// Elements.Whole.
+// What a command answers: ReplyElement for a string of a value. A whole value that IsLong is
+// answered by ReplyPinned: a goroutine makes the reply in slices from a pin, so it is of one
+// moment; through a proxy it becomes a ticket. A command of many elements answers what it has in
+// each run and ends with Elements.Whole.
 //
 // A type of value is one Type. Its Form is what the engine is told: Apply and Dump are those of the
 // shape (Table.Apply, Table.Dump), which cut strings of any length into pieces for a snapshot.
-// CheckRecord is shape.CheckPacked. Level is ring.CollectionsLevel. Expiry of elements is the owner's
-// alone: the engine calls Form.Expire for no copy. WATCH, EVICT and MEMORY USAGE need nothing.
+// CheckRecord is shape.CheckPacked. Level is ring.CollectionsLevel. Expiry of elements is the
+// owner's alone: the engine calls Form.Expire for no copy. WATCH, EVICT and MEMORY USAGE need
+// nothing.
 //
 // # Terms
 //

@@ -25,8 +25,8 @@ const (
 	errCursor = "ERR invalid cursor"
 )
 
-// ScanCursor parses the cursor of HSCAN, SSCAN or ZSCAN, argument 2. If it is invalid, ScanCursor answers
-// the error and ok is false.
+// ScanCursor parses the cursor of HSCAN, SSCAN or ZSCAN, argument 2. If it is invalid, ScanCursor
+// answers the error and ok is false.
 func (r *Request) ScanCursor() (cursor uint64, ok bool) {
 	c, ok := member.ParseCursor(r.Args[2])
 	if !ok {
@@ -36,8 +36,8 @@ func (r *Request) ScanCursor() (cursor uint64, ok bool) {
 }
 
 // ScanOptions parses the options behind the cursor. mayOmit: NOVALUES is one. If they are wrong,
-// ScanOptions answers the error and ok is false. As in Redis, nobody looks at the options of a key that
-// is missing.
+// ScanOptions answers the error and ok is false. As in Redis, nobody looks at the options of a key
+// that is missing.
 func (r *Request) ScanOptions(mayOmit bool) (q ElementScan, ok bool) {
 	q.Count = defaultElementCount
 	for args := r.Args[3:]; len(args) > 0; {
@@ -78,14 +78,14 @@ func (q *ElementScan) Matches(element []byte) bool {
 	return q.pattern == nil || q.pattern.Match(element)
 }
 
-// IsFull reports whether a call that has visited so many elements, and whose reply has so many bytes,
-// ends.
+// IsFull reports whether a call that has visited so many elements, and whose reply has so many
+// bytes, ends.
 func (q *ElementScan) IsFull(visited, bytes int) bool {
 	return visited >= q.Count || bytes >= maxElementBytes
 }
 
-// ReplyScan answers a call: the cursor where to go on, 0 at the end, and strings, n of them, as bulk
-// strings.
+// ReplyScan answers a call: the cursor where to go on, 0 at the end, and strings, n of them, as
+// bulk strings.
 func (r *Request) ReplyScan(next uint64, n int, strings []byte) {
 	if !r.Room(2*LineRoom + len(strings)) {
 		return

@@ -12,9 +12,9 @@ import (
 )
 
 // Elements are the arguments of a command that names elements of its only key: the fields of HDEL,
-// the fields and values of HSET. One run of the command deals with those from First to End, under one
-// lock. A command with more goes on in another run, and holds its partition meanwhile, so that it is
-// atomic:
+// the fields and values of HSET. One run of the command deals with those from First to End, under
+// one lock. A command with more goes on in another run, and holds its partition meanwhile, so that
+// it is atomic:
 //
 //	run, ok := r.LockElementRun(r.Args[2:], 2)
 //	if !ok {
@@ -48,8 +48,8 @@ func (r *Request) LockElementRun(args [][]byte, each int) (run Elements, ok bool
 	return r.LockElementPasses(args, each, 1)
 }
 
-// LockElementPasses is LockElementRun for a command that passes over its elements several times: First
-// and End count on from one pass to the next, and no run belongs to two.
+// LockElementPasses is LockElementRun for a command that passes over its elements several times:
+// First and End count on from one pass to the next, and no run belongs to two.
 func (r *Request) LockElementPasses(args [][]byte, each, passes int) (run Elements, ok bool) {
 	n := len(args) / each
 	run.KeyLocks, run.all = r.LockElements(), n*passes
@@ -110,8 +110,8 @@ const (
 // appends, and then what each call of next appends, under the shard's lock, until that reports that
 // it is done. next appends until Slice says that it is enough; it reads from the pin, and keeps its
 // place itself. The connection's later commands may change the value meanwhile: so may the command
-// itself, which then answers ErrReplyLost if anything goes wrong. ReplyPinned reports false if it has
-// answered an error already.
+// itself, which then answers ErrReplyLost if anything goes wrong. ReplyPinned reports false if it
+// has answered an error already.
 func (r *Request) ReplyPinned(v engine.Parts, head []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) bool {
 	return r.ReplyPinnedCounted(v, func() []byte { return head }, next)
 }

@@ -25,8 +25,8 @@ const ErrBusy = "ERR this node's loops do not answer"
 // ErrReplyLost is the error for a command that was executed, when there is no memory for its reply.
 const ErrReplyLost = "ERR executed, but there was no memory for the reply"
 
-// ErrGone is the error for a command that has removed or answered some elements of a value, when the
-// node loses the value's partition before the next run.
+// ErrGone is the error for a command that has removed or answered some elements of a value, when
+// the node loses the value's partition before the next run.
 const ErrGone = "ERR the key was removed before the command had ended"
 
 // ErrKeyTooLong is the error for a key longer than engine.MaxKeyLen.

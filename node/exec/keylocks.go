@@ -249,8 +249,8 @@ func (rest *Rest) charge(n int64) {
 // runner is a State with something to do between two runs of its command, in a goroutine.
 type runner interface{ RunBetween(ctx context.Context) }
 
-// Waits reports whether Run takes long: it waits for the end of somebody else's hold, or has something to
-// do.
+// Waits reports whether Run takes long: it waits for the end of somebody else's hold, or has
+// something to do.
 func (rest *Rest) Waits() bool {
 	_, runs := rest.state.(runner)
 	return runs || rest.holder != nil

@@ -91,8 +91,8 @@ func (r *Request) Insert(value []byte, pin engine.Pin) {
 	r.pinnedBytes += len(value)
 }
 
-// NoteAlone notes whether the reply that begins at Out[start], with the pins from Pins[firstPin] on, is a
-// single pinned bulk string.
+// NoteAlone notes whether the reply that begins at Out[start], with the pins from Pins[firstPin]
+// on, is a single pinned bulk string.
 func (r *Request) NoteAlone(start, firstPin int) {
 	if len(r.Pins) != firstPin+1 {
 		return

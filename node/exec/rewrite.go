@@ -104,7 +104,8 @@ func (s *Source) Drop() {
 }
 
 // NewRewrite copies the present command, and becomes the owner of its upload. The caller fills in
-// Sources and calls Start, or End to give up. If there is no memory for the copy, Start answers that.
+// Sources and calls Start, or End to give up. If there is no memory for the copy, Start answers
+// that.
 func (r *Request) NewRewrite() *Rewrite {
 	w := &Rewrite{
 		Args: r.Args, Engine: r.Engine, partition: r.Partition, holds: r.InTransaction || r.Hold != nil, heap: r.Heap,

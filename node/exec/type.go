@@ -16,7 +16,8 @@ type Type struct {
 	ID   engine.Type
 	Name string // as TYPE answers it and SCAN expects it, in lower case
 
-	// Encoding returns the form in which Redis would keep the item, found with t, for OBJECT ENCODING.
+	// Encoding returns the form in which Redis would keep the item, found with t, for OBJECT
+	// ENCODING.
 	Encoding func(t engine.Txn, item engine.Item) string
 	// Footprint returns how many bytes of memory the key and its value take, for MEMORY USAGE.
 	Footprint func(t engine.Txn, key []byte) (bytes int64, found bool)
@@ -36,10 +37,11 @@ type Type struct {
 	// Field returns the value of a field, of a type whose values have fields; it is nil for others.
 	Field func(t engine.Txn, item engine.Item, field []byte, now int64) (value shape.Item, found bool)
 
-	// CheckRecord returns an error if bytes from another node are not the value of a record of this type.
-	// It is nil if any bytes are.
+	// CheckRecord returns an error if bytes from another node are not the value of a record of this
+	// type. It is nil if any bytes are.
 	CheckRecord func(value []byte) error
-	// Form is what the engine is told of the type's values with parts; the zero Form if it has none.
+	// Form is what the engine is told of the type's values with parts; the zero Form if it has
+	// none.
 	Form engine.Form
 
 	// MaxEffect is the longest value, in bytes, that a stream may bring in one record. Such an
@@ -152,9 +154,9 @@ func (all *Types) Restore(payload []byte, level uint8) (*Type, Restored, error) 
 	return nil, nil, rdb.ErrFormat
 }
 
-// CollectionOf returns the type of a payload's collection, nil if it has none that the node knows. The
-// error is rdb.ErrFormat or an rdb.UnsupportedError if it has no value at all, and a *LevelError if the
-// cluster's level is too low.
+// CollectionOf returns the type of a payload's collection, nil if it has none that the node knows.
+// The error is rdb.ErrFormat or an rdb.UnsupportedError if it has no value at all, and a
+// *LevelError if the cluster's level is too low.
 func (all *Types) CollectionOf(payload []byte, level uint8) (*Type, error) {
 	kind, err := rdb.KindOf(payload)
 	for _, typ := range all.all {
@@ -177,8 +179,8 @@ func (all *Types) Admits(id, n int64) bool {
 	return 0 <= id && id < int64(len(all.byID)) && all.byID[id] != nil && n <= int64(all.byID[id].MaxEffect)
 }
 
-// AdmitsValue is Admits for a record's value, with its bytes, or nil for a value with parts. The error
-// is an engine.UnknownEffect, or engine.ErrEffects if the bytes are no value of the type.
+// AdmitsValue is Admits for a record's value, with its bytes, or nil for a value with parts. The
+// error is an engine.UnknownEffect, or engine.ErrEffects if the bytes are no value of the type.
 func (all *Types) AdmitsValue(id engine.Type, value []byte) error {
 	if !all.Admits(int64(id), int64(len(value))) {
 		return engine.UnknownEffect{Kind: engine.EffectSet, Type: id}

@@ -291,8 +291,8 @@ func (m *Machine) claimGained() {
 	}})
 }
 
-// outpaced reports whether another node is known to obey a newer table. What nodes said that are gone
-// does not count: that table may have been lost with them.
+// outpaced reports whether another node is known to obey a newer table. What nodes said that are
+// gone does not count: that table may have been lost with them.
 func (m *Machine) outpaced() bool {
 	for _, epoch := range m.ahead {
 		if epoch > m.view.Epoch() {

@@ -175,12 +175,12 @@ func (s *Sender) roomForSnapshotLocked() bool {
 	return s.hasRoomLocked(s.window.Most() / aheadShare)
 }
 
-// hasRoomLocked reports whether the window has room for n bytes. A narrow one with room for a batch has
-// room for a piece of a snapshot, too.
+// hasRoomLocked reports whether the window has room for n bytes. A narrow one with room for a batch
+// has room for a piece of a snapshot, too.
 func (s *Sender) hasRoomLocked(n int) bool { return s.window.Room() >= n }
 
-// widen widens a narrow window that has no room, if there is memory. It charges that without mu: the
-// engine may have to evict for it, and loops wait for mu.
+// widen widens a narrow window that has no room, if there is memory. It charges that without mu:
+// the engine may have to evict for it, and loops wait for mu.
 func (s *Sender) widen() {
 	if s.isWide() || s.room() {
 		return
@@ -323,8 +323,8 @@ func (s *Sender) fillPiece(next replica.Snapshot) bool {
 	return further
 }
 
-// logPiece has a piece of a snapshot logged, from a cursor on. further reports whether there was one:
-// while the engine holds the partition for a unit, there may be none.
+// logPiece has a piece of a snapshot logged, from a cursor on. further reports whether there was
+// one: while the engine holds the partition for a unit, there may be none.
 func (s *Sender) logPiece(p uint16, from uint64) (cursor uint64, done, further bool) {
 	e := s.cfg.Engine
 	begun := s.cfg.Monotonic()

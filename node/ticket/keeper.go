@@ -148,8 +148,8 @@ const sparedLooks = 6
 // BreakSlow ends tickets for lack of memory: those whose proxies fetch less than exec.MinRate from
 // one call to the next, those that nobody has begun to fetch for patience calls, and of the others
 // the one that would take the longest, if that is more than patience calls. A FETCH then finds no
-// ticket. A proxy fetches the tickets of one session one after the other, so no call counts against a
-// ticket behind an older one of its pipe that moves; but six times patience such calls at most.
+// ticket. A proxy fetches the tickets of one session one after the other, so no call counts against
+// a ticket behind an older one of its pipe that moves; but six times patience such calls at most.
 // BreakSlow returns how many have ended.
 func (k *Keeper[P]) BreakSlow(patience int) (broken int) {
 	k.mu.Lock()

@@ -160,8 +160,8 @@ func TestNoMemoryToPark(t *testing.T) {
 	}
 }
 
-// The parked parts of a command that is sent in chunks are sent again chunk by chunk: a key may be in
-// several of them.
+// The parked parts of a command that is sent in chunks are sent again chunk by chunk: a key may be
+// in several of them.
 func TestParkedChunksKeepTheirOrder(t *testing.T) {
 	h := newShell(t)
 	h.submit(&Session{Owner: noOwner{}}) // opens the pipe

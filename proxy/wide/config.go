@@ -25,10 +25,10 @@ func askConfigGet(c *Call, q *Question) error {
 // just founded does not take settings of the cluster yet.
 const foundingTime = 5 * time.Second
 
-// configSet sets the nodes' parameters first, and then the others, which are the proxy's. Those were
-// checked, and a proxy has no hook that could refuse them. The nodes are asked first whether they would
-// refuse theirs. So either all are set or none, unless a node dies meanwhile. A refusal that is about
-// one node, and not about the arguments, names it.
+// configSet sets the nodes' parameters first, and then the others, which are the proxy's. Those
+// were checked, and a proxy has no hook that could refuse them. The nodes are asked first whether
+// they would refuse theirs. So either all are set or none, unless a node dies meanwhile. A refusal
+// that is about one node, and not about the arguments, names it.
 type configSet struct {
 	done
 

@@ -88,8 +88,8 @@ func (m *Machine) elected(alive []ring.Member) bool {
 // resign makes this member gather anew before it acts as the coordinator again.
 func (m *Machine) resign() { m.inOffice, m.electedAt, m.ableSince = false, 0, 0 }
 
-// mayIssue reports whether this member is still the coordinator that it was when the step began, and
-// nobody else has issued a table meanwhile. Polls and plans take time.
+// mayIssue reports whether this member is still the coordinator that it was when the step began,
+// and nobody else has issued a table meanwhile. Polls and plans take time.
 func (m *Machine) mayIssue() bool {
 	awake := m.host.Standstills() == m.standstills || m.cfg.Broken.ActAfterStandstill
 	alive := m.host.Alive()

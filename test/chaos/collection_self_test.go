@@ -177,7 +177,8 @@ func serveCollection(t *testing.T, k *kind, fault string) (addr string) {
 	})
 }
 
-// TestCheckNoticesQueues checks that the checker's sessions notice each kind of wrong reply about a list.
+// TestCheckNoticesQueues checks that the checker's sessions notice each kind of wrong reply about a
+// list.
 func TestCheckNoticesQueues(t *testing.T) {
 	t.Parallel()
 	f := func(fault, wrong string) {

@@ -148,7 +148,8 @@ func (h *History) lost(now time.Time) absence {
 	return absence{key: h.Key, partition: h.partition, from: h.sentLocked(h.acked), to: now, floor: h.acked}
 }
 
-// revived returns the absence of the last acknowledged write, a deletion: the key shows an older one.
+// revived returns the absence of the last acknowledged write, a deletion: the key shows an older
+// one.
 func (h *History) revived(now time.Time) absence {
 	a := h.lost(now)
 	a.shown = 1

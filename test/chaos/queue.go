@@ -233,7 +233,8 @@ func differ(got []int64, want []queued) string {
 	return ""
 }
 
-// changedTail returns what was lost if the list is shorter by this number, or longer if it is negative.
+// changedTail returns what was lost if the list is shorter by this number, or longer if it is
+// negative.
 func (q *Queue) changedTail(shorter int64) []queued {
 	if shorter > 0 {
 		return q.items[max(0, len(q.items)-int(shorter)):]

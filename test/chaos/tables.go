@@ -175,7 +175,8 @@ func (w *tableWatch) judge(a absence) error {
 		a, a.partition, Clock(a.from), Clock(a.to))
 }
 
-// beganAnew reports whether data that began anew before a time, in nanoseconds, explains an absence.
+// beganAnew reports whether data that began anew before a time, in nanoseconds, explains an
+// absence.
 func (w *tableWatch) beganAnew(a absence, before int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestNoMoreIsCommitted takes from a node the memory that its limit allows: it may write to 320 MiB more
-// than it starts with, which the kernel refuses in the same calls, and with the same error, as where
-// vm.overcommit_memory is 2. The node refuses what finds no memory, and lives.
+// TestNoMoreIsCommitted takes from a node the memory that its limit allows: it may write to 320 MiB
+// more than it starts with, which the kernel refuses in the same calls, and with the same error, as
+// where vm.overcommit_memory is 2. The node refuses what finds no memory, and lives.
 func TestNoMoreIsCommitted(t *testing.T) {
 	harness.SkipUnderRace(t) // the detector maps memory, and dies when it is refused
 	t.Parallel()

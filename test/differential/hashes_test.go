@@ -20,8 +20,8 @@ var hashCommands = flag.Int("differential.hashes", 6_000, "how many commands on 
 
 // TestHashes sends random commands on a few hashes, with hostile arguments, to a node, a proxy with
 // three nodes, and a real redis-server. Replies that list a hash may do so in any order, and random
-// choices are checked by their number. Expiry of fields is left out, since a Redis older than 7.4 has
-// none.
+// choices are checked by their number. Expiry of fields is left out, since a Redis older than 7.4
+// has none.
 func TestHashes(t *testing.T) {
 	t.Parallel()
 	targets := []string{redistest.Start(t), harness.StartCluster(t, 1, 0).Node(0).Addr, harness.StartCluster(t, 3, 1).Proxy(0).Addr}
@@ -53,7 +53,8 @@ func TestHashes(t *testing.T) {
 // hashBatch is how many commands are sent at a time.
 const hashBatch = 100
 
-// compareHashes sends the same commands to all servers, and compares the replies with the first one's.
+// compareHashes sends the same commands to all servers, and compares the replies with the first
+// one's.
 func compareHashes(t *testing.T, g *hashGenerator, wires []*harness.Wire) bool {
 	var commands [][]string
 	var pipeline []byte

@@ -19,8 +19,8 @@ func TestSort(t *testing.T) {
 	})
 }
 
-// sortGenerator generates a SORT among commands that make lists and what BY and GET name. Elements that
-// differ have different weights, so the order is that of any correct server.
+// sortGenerator generates a SORT among commands that make lists and what BY and GET name. Elements
+// that differ have different weights, so the order is that of any correct server.
 type sortGenerator struct {
 	*rand.Rand
 	tag   string

@@ -7,9 +7,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Transactions that take long: what node/transaction_run.go and node/hold.go do. The command of one is
-// executed when its hold ends, whatever table has come meanwhile. One that sets a pair of keys sets the
-// first when the hold begins.
+// Transactions that take long: what node/transaction_run.go and node/hold.go do. The command of one
+// is executed when its hold ends, whatever table has come meanwhile. One that sets a pair of keys
+// sets the first when the hold begins.
 
 const (
 	holdPatience  = 5 * time.Second

@@ -13,8 +13,8 @@ import (
 
 const (
 	places = 4 // tracked partitions
-	// The keys of each: two that are set, one that is counted, and two that only transactions set, to
-	// one value.
+	// The keys of each: two that are set, one that is counted, and two that only transactions set,
+	// to one value.
 	keysPer    = 5
 	ownKeys    = 2
 	counted    = 2

@@ -5,8 +5,8 @@ import "math"
 // mercatorMax is half of the map's width, in metres.
 const mercatorMax = 20037726.37
 
-// stepsFor is how many steps cells have nine of which cover a radius, in metres, around most places of
-// a latitude.
+// stepsFor is how many steps cells have nine of which cover a radius, in metres, around most places
+// of a latitude.
 func stepsFor(metres, latitude float64) int {
 	if metres == 0 {
 		return scoreSteps

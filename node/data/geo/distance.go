@@ -11,9 +11,9 @@ func radians(degrees float64) float64 { return degrees * perRadian }
 
 func degrees(radians float64) float64 { return radians / perRadian }
 
-// distance is how far two places lie apart, in metres, on a sphere: the haversine formula. It is what
-// Redis computes, to the last digit. Conversions keep the compiler from fusing operations, which would
-// round otherwise.
+// distance is how far two places lie apart, in metres, on a sphere: the haversine formula. It is
+// what Redis computes, to the last digit. Conversions keep the compiler from fusing operations,
+// which would round otherwise.
 func distance(a, b point) float64 {
 	from, to, v := angles(a, b)
 	v = sine(v).high
@@ -35,7 +35,8 @@ func roughDistance(a, b point) float64 {
 
 const roughly = 1e-9
 
-// angles are the latitudes of two places, and half of the difference of their longitudes, in radians.
+// angles are the latitudes of two places, and half of the difference of their longitudes, in
+// radians.
 func angles(a, b point) (from, to, v float64) {
 	return radians(a.latitude), radians(b.latitude), (float64(radians(b.longitude)) - float64(radians(a.longitude))) / 2
 }

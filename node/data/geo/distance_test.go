@@ -32,8 +32,8 @@ func TestRoughDistance(t *testing.T) {
 	}
 }
 
-// TestExact compares sines and cosines of twice the digits with the library's: they differ in the last
-// bit at most.
+// TestExact compares sines and cosines of twice the digits with the library's: they differ in the
+// last bit at most.
 func TestExact(t *testing.T) {
 	for x := -3.2; x < 3.2; x += 0.001 {
 		s, c := sine(x), cosine(x)

@@ -4,8 +4,8 @@ import "math"
 
 // Redis computes distances with the sine, cosine and arc sine of its C library, which are rounded
 // correctly but for very few arguments. Those of Go's library are off by the last bit more often,
-// which shows in stored distances. So distances that are shown are computed with twice the digits, and
-// then rounded.
+// which shows in stored distances. So distances that are shown are computed with twice the digits,
+// and then rounded.
 
 // double is a number as the sum of two, the second of which is what the first leaves over.
 type double struct{ high, low float64 }
@@ -40,16 +40,16 @@ func (x double) over(n float64) double {
 // quarter is a quarter of a turn, in three parts.
 var quarter = [3]float64{1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33}
 
-// reduced brings an angle of up to half a turn, and a little more, to an eighth at most, and returns
-// by how many quarters it has turned it.
+// reduced brings an angle of up to half a turn, and a little more, to an eighth at most, and
+// returns by how many quarters it has turned it.
 func reduced(x float64) (y double, quarters int) {
 	k := math.Round(x / quarter[0])
 	y = sumOf(x, -k*quarter[0]).plus(sumOf(-k*quarter[1], -k*quarter[2]))
 	return y, int(k) & 3
 }
 
-// series is the sum of the Taylor series of sine or cosine, which begins with a term and goes on with
-// those whose factorials end at n+2, n+4 ...
+// series is the sum of the Taylor series of sine or cosine, which begins with a term and goes on
+// with those whose factorials end at n+2, n+4 ...
 func series(y, term double, n float64) double {
 	square, sum := y.times(y), term
 	square = double{-square.high, -square.low}

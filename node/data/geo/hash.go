@@ -14,8 +14,8 @@ func (p point) isValid() bool {
 	return p.longitude >= -maxLongitude && p.longitude <= maxLongitude && p.latitude >= -maxLatitude && p.latitude <= maxLatitude
 }
 
-// cell is a part of the map: bits of the longitude and of the latitude alternate, that of the longitude
-// first. The zero cell is none.
+// cell is a part of the map: bits of the longitude and of the latitude alternate, that of the
+// longitude first. The zero cell is none.
 type cell struct {
 	bits  uint64
 	steps int // bits of either coordinate
@@ -104,8 +104,8 @@ func (c cell) moved(east, north int) cell {
 	return cell{x | y, c.steps}
 }
 
-// step counts a coordinate up or down. mask are its bits, gaps those between them. A place on the very
-// edge of the map has one bit more, which stays if it does not move.
+// step counts a coordinate up or down. mask are its bits, gaps those between them. A place on the
+// very edge of the map has one bit more, which stays if it does not move.
 func step(bits uint64, by int, mask, gaps uint64) uint64 {
 	switch by {
 	case 1:
@@ -118,8 +118,8 @@ func step(bits uint64, by int, mask, gaps uint64) uint64 {
 
 const alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
 
-// text is the geohash of a place in 11 letters, as others write it: their map reaches to the poles, and
-// of the last letter 52 bits say nothing.
+// text is the geohash of a place in 11 letters, as others write it: their map reaches to the poles,
+// and of the last letter 52 bits say nothing.
 func (p point) text() (text [11]byte) {
 	bits := uint64(0)
 	if p.isValid() {

@@ -10,8 +10,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// geoSearch: GEOSEARCH key FROMMEMBER member|FROMLONLAT longitude latitude BYRADIUS radius unit|BYBOX
-// width height unit [ASC|DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]
+// geoSearch: GEOSEARCH key FROMMEMBER member|FROMLONLAT longitude latitude BYRADIUS radius
+// unit|BYBOX width height unit [ASC|DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]
 func geoSearch(r *exec.Request) { find(r, form{source: 1, options: 2, search: true}) }
 
 // geoSearchStore: GEOSEARCHSTORE destination source, as GEOSEARCH, [STOREDIST]
@@ -33,8 +33,8 @@ func geoRadiusByMember(r *exec.Request) {
 // geoRadiusByMemberRO: GEORADIUSBYMEMBER_RO, GEORADIUSBYMEMBER that does not store
 func geoRadiusByMemberRO(r *exec.Request) { find(r, form{source: 1, options: 5, byMember: true}) }
 
-// finding is a search between its runs. Results wait in a heap until all are found, so that none of the
-// runs is long.
+// finding is a search between its runs. Results wait in a heap until all are found, so that none of
+// the runs is long.
 //
 //	visit cells ─> order ─> reply
 //	                  └───> choose ─> store
@@ -59,8 +59,8 @@ func (x *finding) End() {
 	x.stored.End()
 }
 
-// visitedAtOnce is how many members are looked at under one lock: about 0.05 ms. A member that is found
-// counts for more: its distance is computed exactly.
+// visitedAtOnce is how many members are looked at under one lock: about 0.05 ms. A member that is
+// found counts for more: its distance is computed exactly.
 const (
 	visitedAtOnce = 96
 	foundSteps    = 4
@@ -153,8 +153,8 @@ func (x *finding) run(r *exec.Request, t engine.Txn) (done, ok bool) {
 	return false, true
 }
 
-// visit looks at some members of the present cell. It returns false if there is no memory for what it
-// finds.
+// visit looks at some members of the present cell. It returns false if there is no memory for what
+// it finds.
 func (x *finding) visit(t engine.Txn, key []byte, steps *int) bool {
 	set := sortedsets.Peek(t, key)
 	enough := x.any && int64(x.found.Len()) >= x.count

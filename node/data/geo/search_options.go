@@ -58,8 +58,8 @@ type search struct {
 	fromMember, fromPoint, byRadius, byBox bool
 }
 
-// parse reads the arguments. set is the searched set; found says whether there is one. It returns an
-// error's text, or "".
+// parse reads the arguments. set is the searched set; found says whether there is one. It returns
+// an error's text, or "".
 func (q *search) parse(args [][]byte, set *sortedsets.View, found bool) (problem string) {
 	if q.store {
 		q.storeAt = 1

@@ -19,8 +19,8 @@ var collection = exec.Collection{
 	Add:       restoreParts,
 }
 
-// form is how a hash is dumped. Fields that have expired and were not removed yet are dumped, with their
-// times: whoever restores the hash leaves them out.
+// form is how a hash is dumped. Fields that have expired and were not removed yet are dumped, with
+// their times: whoever restores the hash leaves them out.
 func form(packed bool, v engine.Parts) rdb.Writer {
 	if !packed {
 		if t := tableOf(v, 0); t.Expiring() > 0 {
@@ -30,8 +30,8 @@ func form(packed bool, v engine.Parts) rdb.Writer {
 	return rdb.Writer{Form: rdb.FormHash}
 }
 
-// TimedForm is how hashes are dumped whose fields expire: rdb.FormHashRedis or rdb.FormHashValkey. It is
-// set before the node starts.
+// TimedForm is how hashes are dumped whose fields expire: rdb.FormHashRedis or rdb.FormHashValkey.
+// It is set before the node starts.
 var TimedForm = rdb.FormHashRedis
 
 func piece(v engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool) {

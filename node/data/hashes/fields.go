@@ -11,8 +11,8 @@ import (
 // maxTime is the latest time at which a field may expire, in unix milliseconds, as in Redis.
 const maxTime = 1<<46 - 1
 
-// fieldsAt returns the fields of FIELDS numfields field..., which begins at args[at], or what is wrong.
-// badCount is the error for a wrong number.
+// fieldsAt returns the fields of FIELDS numfields field..., which begins at args[at], or what is
+// wrong. badCount is the error for a wrong number.
 func fieldsAt(args [][]byte, at int, badCount string) (fields [][]byte, problem string) {
 	if at >= len(args) || !exec.Is(args[at], "FIELDS") {
 		return nil, errNoFields
@@ -30,8 +30,8 @@ func fieldsAt(args [][]byte, at int, badCount string) (fields [][]byte, problem 
 	return args[at+2:], ""
 }
 
-// parseTime reads a time when fields expire: in a unit of milliseconds, from a base on. It returns what
-// is wrong, errTime if it is too late.
+// parseTime reads a time when fields expire: in a unit of milliseconds, from a base on. It returns
+// what is wrong, errTime if it is too late.
 func parseTime(arg []byte, unit, base int64) (at int64, problem string) {
 	n, ok := resp.ParseInt(arg)
 	switch {
@@ -71,8 +71,8 @@ func refuse(r *exec.Request, problem string) {
 	fail(r, problem)
 }
 
-// option is one of EX, PX, EXAT, PXAT: the unit of its argument, and whether that is a time and not a
-// duration.
+// option is one of EX, PX, EXAT, PXAT: the unit of its argument, and whether that is a time and not
+// a duration.
 func option(arg []byte) (unit int64, absolute, ok bool) {
 	switch {
 	case exec.Is(arg, "EX"):
@@ -149,7 +149,8 @@ type setQuery struct {
 	fnx, fxx bool
 }
 
-// parseSetEX reads the arguments of HSETEX. If they are wrong, it answers the error and ok is false.
+// parseSetEX reads the arguments of HSETEX. If they are wrong, it answers the error and ok is
+// false.
 func parseSetEX(r *exec.Request) (q setQuery, pairs [][]byte, ok bool) {
 	for i := 2; i < len(r.Args); i++ {
 		arg := r.Args[i]

@@ -26,9 +26,9 @@ func hGet(r *exec.Request) {
 func hmGet(r *exec.Request) { getEach(r, r.Args[2:], false, nil) }
 
 // getEach answers the values of fields, in runs. In each run then, if there is one, is called with
-// the fields of the run, after their values are in the reply. once: a field has a value only where it
-// is named first, because then deletes it. If then is called in several runs, the first pass over the
-// fields looks only whether their values are too large for a reply.
+// the fields of the run, after their values are in the reply. once: a field has a value only where
+// it is named first, because then deletes it. If then is called in several runs, the first pass
+// over the fields looks only whether their values are too large for a reply.
 func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fields [][]byte) error) {
 	passes, n := 1, len(fields)
 	if then != nil {
@@ -87,8 +87,8 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 	}
 }
 
-// weigh looks at the fields of one run, and ends the command if a reply with their values, and those of
-// the runs before, would be too large.
+// weigh looks at the fields of one run, and ends the command if a reply with their values, and
+// those of the runs before, would be too large.
 func (h *hash) weigh(run *exec.Elements, fields [][]byte) {
 	sum := run.Sum
 	for _, field := range fields {

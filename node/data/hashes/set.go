@@ -20,8 +20,8 @@ func hmSet(r *exec.Request) {
 	}
 }
 
-// setPairs sets the fields that the arguments name, and returns how many are new. If ok is false, the
-// command is answered, or goes on later.
+// setPairs sets the fields that the arguments name, and returns how many are new. If ok is false,
+// the command is answered, or goes on later.
 func setPairs(r *exec.Request) (added int64, ok bool) {
 	if len(r.Args)%2 != 0 {
 		r.FailArity()
@@ -66,8 +66,8 @@ func hSetNX(r *exec.Request) {
 	r.ReplyBool(!there)
 }
 
-// set sets fields to values: field, value, field, value … They expire at a time, never if that is 0,
-// or when they did before if keep is true. After an error nothing has changed.
+// set sets fields to values: field, value, field, value … They expire at a time, never if that is
+// 0, or when they did before if keep is true. After an error nothing has changed.
 func (h *hash) set(pairs [][]byte, expireAt int64, keep bool) (added int, err error) {
 	if h.big {
 		return h.setBig(pairs, expireAt, keep)
@@ -164,8 +164,8 @@ func (h *hash) mustSet(field, value []byte, expireAt int64) (added int) {
 	return int(exec.BoolInt(isNew))
 }
 
-// grow makes the hash, whose packed value is a view of the engine or nil, one with parts, and sets the
-// pairs.
+// grow makes the hash, whose packed value is a view of the engine or nil, one with parts, and sets
+// the pairs.
 func (h *hash) grow(packed []byte, pairs [][]byte, expireAt int64) (added int, err error) {
 	r := h.r
 	w := &r.Worker.Work

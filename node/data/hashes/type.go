@@ -30,8 +30,8 @@ const (
 	maxListpackValue = 64
 )
 
-// encoding returns what Redis would call a hash with these fields. It may have another one for a hash
-// that was larger before.
+// encoding returns what Redis would call a hash with these fields. It may have another one for a
+// hash that was larger before.
 func encoding(t engine.Txn, item engine.Item) string {
 	longest, name := 0, "listpack"
 	if v, big := t.Parts(item); big {
@@ -140,8 +140,8 @@ const expireBlocks = 32
 // works are for expire, which belongs to no loop.
 var works = sync.Pool{New: func() any { return new(shape.Work) }}
 
-// expire removes fields that have expired, and goes on where the last call ended. When all blocks were
-// visited, the hash is due when the next field expires.
+// expire removes fields that have expired, and goes on where the last call ended. When all blocks
+// were visited, the hash is due when the next field expires.
 func expire(v engine.Parts) {
 	w := works.Get().(*shape.Work)
 	defer works.Put(w)

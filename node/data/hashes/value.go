@@ -135,9 +135,10 @@ func withHash(r *exec.Request, f func(h hash)) {
 	}
 }
 
-// withCounted is withHash for a command whose answer depends on how many fields there are: first all
-// that have expired are removed. Each lookup removes some, so in a big hash that takes several runs, for
-// which the command holds the partition: time stands still, and two walks over the hash are enough.
+// withCounted is withHash for a command whose answer depends on how many fields there are: first
+// all that have expired are removed. Each lookup removes some, so in a big hash that takes several
+// runs, for which the command holds the partition: time stands still, and two walks over the hash
+// are enough.
 func withCounted(r *exec.Request, f func(h hash)) {
 	locks := r.LockElements()
 	defer locks.Release()

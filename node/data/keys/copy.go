@@ -91,7 +91,8 @@ func copyKey(r *exec.Request) {
 	}
 }
 
-// renameValue gives a value with parts the second key. It reports false if it has answered an error.
+// renameValue gives a value with parts the second key. It reports false if it has answered an
+// error.
 func renameValue(r *exec.Request, t engine.Txn, v engine.Parts, expireAt int64) bool {
 	err := t.Rename(v, r.Args[2], expireAt)
 	if err != nil {

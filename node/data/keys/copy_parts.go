@@ -9,10 +9,10 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// copying copies a value with parts, part by part, to one that is built aside. The copy's parts have the
-// numbers of the original's, so what names them is copied as it is. What followers need is logged
-// behind that, as for a snapshot. A long value is copied by a goroutine, in slices, while the command
-// holds its partition.
+// copying copies a value with parts, part by part, to one that is built aside. The copy's parts
+// have the numbers of the original's, so what names them is copied as it is. What followers need is
+// logged behind that, as for a snapshot. A long value is copied by a goroutine, in slices, while
+// the command holds its partition.
 type copying struct {
 	from, to []byte
 	dump     func(v engine.Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool)

@@ -126,8 +126,8 @@ func restoreExpiry(r *exec.Request, o restoreOptions) (at int64, ok bool) {
 	return at, true
 }
 
-// restoreCollection stores a collection that makes a packed value, from a short payload. done is false,
-// and nothing has changed, if the payload has something else.
+// restoreCollection stores a collection that makes a packed value, from a short payload. done is
+// false, and nothing has changed, if the payload has something else.
 func restoreCollection(r *exec.Request, t engine.Txn, at int64) (done bool, err error) {
 	b, err := r.Value(3)
 	if err != nil || r.Rewrite != nil || len(b) > restoreSmall {

@@ -14,8 +14,8 @@ import (
 // compressed in it has 88 times as much at most.
 const restoreSmall = 2 << 10
 
-// restorePacked stores a collection whose payload is short, if it makes a packed value. done is false,
-// and nothing has changed, if it does not.
+// restorePacked stores a collection whose payload is short, if it makes a packed value. done is
+// false, and nothing has changed, if it does not.
 func restorePacked(r *exec.Request, t engine.Txn, typ *exec.Type, payload []byte, at int64) (done bool, err error) {
 	all, err := rdb.ReadElements(payload)
 	if err != nil {
@@ -124,8 +124,8 @@ func (a *aside) addAll(ctx context.Context, all *rdb.Elements) error {
 	return err
 }
 
-// keepText copies a short string, which is valid only until the next element is read. A long one ends
-// its batch.
+// keepText copies a short string, which is valid only until the next element is read. A long one
+// ends its batch.
 func keepText(text, s []byte) (_, kept []byte) {
 	if len(s) >= restoreBytes {
 		return text, s

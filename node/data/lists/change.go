@@ -75,9 +75,9 @@ func (rest *edit) goOn(locks *exec.KeyLocks) {
 	locks.Stop(1, 0)
 }
 
-// search looks for an element among as many as left says, from a position on or, if back, in front of
-// it, and takes from left those it has looked at. It returns where the element is, or -1; and where to
-// go on.
+// search looks for an element among as many as left says, from a position on or, if back, in front
+// of it, and takes from left those it has looked at. It returns where the element is, or -1; and
+// where to go on.
 func (l *list) search(position int, element []byte, back bool, left *int) (at, next int) {
 	at = -1
 	look := func(x shape.Item) bool {
@@ -176,8 +176,8 @@ func lRem(r *exec.Request) {
 	}
 }
 
-// removeEqual removes elements of one run that equal a string, until most are removed. ended: there is
-// nothing more to do.
+// removeEqual removes elements of one run that equal a string, until most are removed. ended: there
+// is nothing more to do.
 func (l *list) removeEqual(rest *edit, element []byte, most int, back bool) (ended bool, err error) {
 	if !l.big {
 		return true, l.removePacked(rest, element, most, back)
@@ -274,7 +274,8 @@ func lTrim(r *exec.Request) {
 	}
 }
 
-// trim removes elements of one run from the end and from the front. ended: there is nothing more to do.
+// trim removes elements of one run from the end and from the front. ended: there is nothing more to
+// do.
 func (l *list) trim(rest *edit) (ended bool, err error) {
 	if rest.kept == 0 {
 		return true, l.remove(0, l.len())

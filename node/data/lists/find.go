@@ -125,8 +125,8 @@ func (s *posSearch) begin(length int) {
 	}
 }
 
-// look looks at the next element, and appends its position if it is to be answered. It returns false
-// after the last one.
+// look looks at the next element, and appends its position if it is to be answered. It returns
+// false after the last one.
 func (s *posSearch) look(places []byte, x shape.Item) (_ []byte, more bool) {
 	var number shape.Decimal
 	position := s.next

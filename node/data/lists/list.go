@@ -110,8 +110,9 @@ func (l *list) position(at end) int {
 	return l.len()
 }
 
-// insert inserts the elements of one run in front of a position: the first of them first, or the last
-// one first if back is true. A key that had no list has one then. After an error nothing has changed.
+// insert inserts the elements of one run in front of a position: the first of them first, or the
+// last one first if back is true. A key that had no list has one then. After an error nothing has
+// changed.
 func (l *list) insert(position int, elements [][]byte, back bool) error {
 	if l.big {
 		return l.tree.Insert(position, elements, back)

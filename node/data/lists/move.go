@@ -49,9 +49,9 @@ func move(r *exec.Request, from, to end) {
 	r.ReplyBulk(element)
 }
 
-// moveTo moves the element at one end of a list to an end of another one, or of the same. It inserts
-// first, so that nothing is lost without memory. Making room for that may evict the list: then its
-// element has moved all the same.
+// moveTo moves the element at one end of a list to an end of another one, or of the same. It
+// inserts first, so that nothing is lost without memory. Making room for that may evict the list:
+// then its element has moved all the same.
 func (l *list) moveTo(target *list, element []byte, from, to end) error {
 	same := bytes.Equal(l.key, target.key)
 	if same && (from == to || l.len() == 1) {

@@ -22,8 +22,8 @@ func pop(r *exec.Request, from end) {
 	}
 }
 
-// intArg parses Args[i], an integer of at least least. If it is none, intArg answers the error text and
-// ok is false.
+// intArg parses Args[i], an integer of at least least. If it is none, intArg answers the error text
+// and ok is false.
 func intArg(r *exec.Request, i int, least int64, text string) (n int, ok bool) {
 	value, ok := resp.ParseInt(r.Args[i])
 	if !ok || value < least {

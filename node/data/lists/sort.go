@@ -65,7 +65,8 @@ const (
 	lookupAtOnce = 256 // keys
 )
 
-// lSort: SORT, SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern...] [ASC|DESC] [ALPHA] [STORE key]
+// lSort: SORT, SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern...] [ASC|DESC] [ALPHA]
+// [STORE key]
 func lSort(r *exec.Request) {
 	locks := r.LockElements()
 	defer locks.Release()
@@ -266,8 +267,8 @@ func (s *sorting) finish(t engine.Txn) bool {
 	return false
 }
 
-// compute weighs the elements, orders them, and gathers the result. under calls a function under the
-// lock of the partition.
+// compute weighs the elements, orders them, and gathers the result. under calls a function under
+// the lock of the partition.
 func (s *sorting) compute(ctx context.Context, under func(do func(t engine.Txn))) {
 	if !s.ordered {
 		s.ordered = true
@@ -345,8 +346,8 @@ func (s *sorting) gather(ctx context.Context, under func(do func(t engine.Txn)))
 	}
 }
 
-// get adds what GET names for an element. It returns the pin of a value that is too long to be copied
-// under the lock.
+// get adds what GET names for an element. It returns the pin of a value that is too long to be
+// copied under the lock.
 func (s *sorting) get(t engine.Txn, pattern, element []byte) (long engine.Pin) {
 	if isElement(pattern) {
 		s.emit(element, true)
@@ -409,8 +410,8 @@ func (s *sorting) answer(r *exec.Request) {
 	}
 }
 
-// storeSome stores results of one run, and reports whether it has stored all. Until then, and after an
-// error, the key has what it had.
+// storeSome stores results of one run, and reports whether it has stored all. Until then, and after
+// an error, the key has what it had.
 func (s *sorting) storeSome(r *exec.Request, t engine.Txn) (done bool) {
 	s.built.Type = &listType
 	var err error

@@ -23,8 +23,8 @@ func (x *sorted) weigh(text []byte) (ok bool) {
 	return ok
 }
 
-// parseWeight parses a number as C's strtod does: leading space, hexadecimal digits and infinity are
-// allowed, and a zero byte ends the text. The empty text is 0.
+// parseWeight parses a number as C's strtod does: leading space, hexadecimal digits and infinity
+// are allowed, and a zero byte ends the text. The empty text is 0.
 func parseWeight(text []byte) (weight float64, ok bool) {
 	if end := bytes.IndexByte(text, 0); end >= 0 {
 		text = text[:end]

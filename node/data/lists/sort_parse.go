@@ -75,8 +75,8 @@ func parseSort(r *exec.Request) (o sortOptions, ok bool) {
 // isElement reports whether a pattern of GET stands for the element itself.
 func isElement(pattern []byte) bool { return string(pattern) == "#" }
 
-// inSlotOf reports whether all keys that a pattern makes are in the slot of a key: the pattern has no *
-// in front of its tag.
+// inSlotOf reports whether all keys that a pattern makes are in the slot of a key: the pattern has
+// no * in front of its tag.
 func inSlotOf(pattern, key []byte) bool {
 	open := bytes.IndexByte(pattern, '{')
 	star := bytes.IndexAny(pattern, `*?[\`)
@@ -88,7 +88,8 @@ func inSlotOf(pattern, key []byte) bool {
 	return star < 0 && ring.Slot(pattern) == ring.Slot(key)
 }
 
-// bounds returns the positions of a result of length elements that LIMIT leaves: from, and how many.
+// bounds returns the positions of a result of length elements that LIMIT leaves: from, and how
+// many.
 func (o *sortOptions) bounds(length int) (from, n int) {
 	start := min(max(o.offset, 0), int64(length))
 	count := o.count
@@ -106,8 +107,8 @@ func (o *sortOptions) lookups(n, answered int) int {
 	return n + answered*len(o.gets)
 }
 
-// byPattern looks up the value of the key that a pattern makes of an element: a string, or a field of a
-// hash. use gets a view of it; item is that of a string.
+// byPattern looks up the value of the key that a pattern makes of an element: a string, or a field
+// of a hash. use gets a view of it; item is that of a string.
 func (s *sorting) byPattern(t engine.Txn, pattern, element []byte, use func(item engine.Item, text []byte)) (found bool) {
 	star := bytes.IndexByte(pattern, '*')
 	if star < 0 {

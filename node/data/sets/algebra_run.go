@@ -126,8 +126,8 @@ func (w *work) count(r *exec.Request) {
 	}
 }
 
-// dropRepeated drops keys that are named more than once: to look into their sets again changes nothing.
-// In a difference the first key is another matter than the rest.
+// dropRepeated drops keys that are named more than once: to look into their sets again changes
+// nothing. In a difference the first key is another matter than the rest.
 func (w *work) dropRepeated() {
 	seen, first := make(map[string]struct{}, len(w.keys)), 0
 	if w.op == diff {

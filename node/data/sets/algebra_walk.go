@@ -21,10 +21,11 @@ const (
 //	                                   └> members, one by one ─┬─ members, number
 //	                                                           └─ stored: exec.Builder, then the key
 //
-// inter walks the smallest source and looks for each member in the others; diff walks the first one.
-// union walks all of them, and passes a member over that an earlier source has. Between two slices
-// others may use the shard, but not the partition. Nothing in that changes, expires or is evicted, so
-// the places in the sources stay valid. Items are looked up again in each slice, since cells may move.
+// inter walks the smallest source and looks for each member in the others; diff walks the first
+// one. union walks all of them, and passes a member over that an earlier source has. Between two
+// slices others may use the shard, but not the partition. Nothing in that changes, expires or is
+// evicted, so the places in the sources stay valid. Items are looked up again in each slice, since
+// cells may move.
 type plan struct {
 	op   operation
 	keys [][]byte
@@ -172,8 +173,8 @@ func (s *state) next(x *slice) {
 	}
 }
 
-// judge decides whether the member at hand is in the result. decided is false if the slice has ended
-// before.
+// judge decides whether the member at hand is in the result. decided is false if the slice has
+// ended before.
 func (s *state) judge(x *slice) (decided, is bool) {
 	m := s.batch[s.at]
 	for ; s.in < len(s.keys); s.in++ {

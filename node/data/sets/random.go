@@ -129,16 +129,16 @@ func popSome(r *exec.Request) {
 	}
 }
 
-// popAll answers all members and deletes the key. A long reply is made from a pin, which outlives the
-// value.
+// popAll answers all members and deletes the key. A long reply is made from a pin, which outlives
+// the value.
 func popAll(s *set) {
 	if s.replyAll() {
 		s.txn.Delete(s.key)
 	}
 }
 
-// popBig removes n members of a set with parts that has more. It stops before one for which the reply
-// has no room, and reports false.
+// popBig removes n members of a set with parts that has more. It stops before one for which the
+// reply has no room, and reports false.
 func (s *set) popBig(n int) (fits bool) {
 	t, w := &s.table, &s.r.Worker.Work
 	text := s.r.Worker.Body[:0]
@@ -311,8 +311,8 @@ func (s *set) replyFew(count int) {
 	}
 }
 
-// sample chooses members in one pass, each subset of its size with the same probability (Knuth 3.4.2,
-// algorithm S).
+// sample chooses members in one pass, each subset of its size with the same probability (Knuth
+// 3.4.2, algorithm S).
 type sample struct{ want, left int }
 
 func (x *sample) takes() bool {

@@ -129,8 +129,8 @@ func (s *set) each(f func(member shape.Item)) {
 	})
 }
 
-// piece calls f for some members, a few hundred at most: those of a block of a big set. The first place
-// is 0. It reports whether they are the last ones.
+// piece calls f for some members, a few hundred at most: those of a block of a big set. The first
+// place is 0. It reports whether they are the last ones.
 func (s *set) piece(place int, f func(member shape.Item)) (done bool) {
 	switch {
 	case !s.found:

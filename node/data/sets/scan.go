@@ -5,7 +5,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// sScan: SSCAN key cursor [MATCH pattern] [COUNT count]. A packed set is answered whole, as Redis does.
+// sScan: SSCAN key cursor [MATCH pattern] [COUNT count]. A packed set is answered whole, as Redis
+// does.
 func sScan(r *exec.Request) {
 	cursor, ok := r.ScanCursor()
 	if !ok {

@@ -27,8 +27,8 @@ const (
 	maxListpackValue = 64
 )
 
-// encoding returns what Redis would call a set with these members. It may have another one for a set
-// that was larger before.
+// encoding returns what Redis would call a set with these members. It may have another one for a
+// set that was larger before.
 func encoding(t engine.Txn, item engine.Item) string {
 	s := setOf(t, item)
 	if s.length() > maxIntset {
@@ -48,7 +48,8 @@ func encoding(t engine.Txn, item engine.Item) string {
 	return "hashtable"
 }
 
-// blocks is the plane of a set with parts that has its members. Its own bytes are those of the table.
+// blocks is the plane of a set with parts that has its members. Its own bytes are those of the
+// table.
 const blocks = shape.SetBlocks
 
 // tableOf is the table of a set with parts.

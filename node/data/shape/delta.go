@@ -16,8 +16,8 @@ import (
 //	time    length │ key │ time or 0
 //	piece   length │ key │ total │ offset │ time or 0 │ length │ bytes
 //
-// A piece is a part of a string that is too long for one delta, in a snapshot. The piece at offset 0
-// comes first and sets the element, with zeros where the other pieces will be.
+// A piece is a part of a string that is too long for one delta, in a snapshot. The piece at offset
+// 0 comes first and sets the element, with zeros where the other pieces will be.
 //
 // Lengths and times are varints. An element's latest change holds, so deltas of a snapshot and of
 // changes may be applied in the order in which they were made.
@@ -88,9 +88,9 @@ func appendString(dst, s []byte) []byte {
 // works are for Apply, which belongs to no loop.
 var works = sync.Pool{New: func() any { return new(Work) }}
 
-// Apply applies a delta to the table, whatever the delta has. It takes its memory; after an error the
-// value is to be deleted. soonest is when the first of the elements that were set expires, 0 if none
-// does.
+// Apply applies a delta to the table, whatever the delta has. It takes its memory; after an error
+// the value is to be deleted. soonest is when the first of the elements that were set expires, 0 if
+// none does.
 func (t *Table) Apply(delta []byte) (soonest int64, err error) {
 	w := works.Get().(*Work)
 	defer works.Put(w)

@@ -2,9 +2,9 @@ package shape
 
 import "github.com/dunlin-cache/dunlin/node/engine"
 
-// EachChange calls set and remove for the changes in a delta of a table whose elements do not expire
-// and have short values, for a type that keeps more of an element than the table does. It stops at
-// the first error.
+// EachChange calls set and remove for the changes in a delta of a table whose elements do not
+// expire and have short values, for a type that keeps more of an element than the table does. It
+// stops at the first error.
 func (t *Table) EachChange(delta []byte, set func(key, value []byte) error, remove func(key []byte)) error {
 	d := deltaReader{rest: delta}
 	for len(d.rest) > 0 {

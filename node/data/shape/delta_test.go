@@ -22,8 +22,8 @@ func elementsOf(t *Table) map[string]modelElement {
 	return all
 }
 
-// TestDeltas changes a table at random, and applies the deltas to another one, between the pieces of a
-// dump that begins somewhere on the way.
+// TestDeltas changes a table at random, and applies the deltas to another one, between the pieces
+// of a dump that begins somewhere on the way.
 func TestDeltas(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -39,8 +39,9 @@
 //	if err := t.Reserve(work, args, false); err != nil { ... }   // memory for all of them, or an error
 //	for ... { added, _ := t.Set(field, value, 0) }
 //
-// What has changed is noted in words that a table on another node applies (delta.go), and a whole table is
-// dumped in the same words, a piece at a time (dump.go). A type gives these to the engine as its Form.
+// What has changed is noted in words that a table on another node applies (delta.go), and a whole
+// table is dumped in the same words, a piece at a time (dump.go). A type gives these to the engine
+// as its Form.
 //
 // # Invariants
 //
@@ -93,8 +94,8 @@
 // # What a tree takes
 //
 // Entries of 16 bytes, 1 M of them, on the same machine (BenchmarkTree). A list takes 1.3 bytes an
-// entry beyond these, a ranked tree filled at random 10.2, of which the rank has 8. A push takes 150
-// ns, a push and a pop at either end 300 ns, an entry by position 290 ns, a position by rank and
-// string 890 ns, an insertion by rank 980 ns, another rank for an entry 1,860 ns, and the deletion of
-// a range 5 ns an entry in a list and 14 in a ranked tree.
+// entry beyond these, a ranked tree filled at random 10.2, of which the rank has 8. A push takes
+// 150 ns, a push and a pop at either end 300 ns, an entry by position 290 ns, a position by rank
+// and string 890 ns, an insertion by rank 980 ns, another rank for an entry 1,860 ns, and the
+// deletion of a range 5 ns an entry in a list and 14 in a ranked tree.
 package shape

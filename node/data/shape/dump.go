@@ -12,9 +12,10 @@ const unitBits = 16
 // Dump appends a delta with the elements from a place on, about atMost bytes of them, and returns
 // the place where to go on. It is for engine.Form.Dump.
 //
-// A place is a cursor of Scan, and how many units of longString bytes were dumped of the long elements
-// whose hash the cursor is. The table may change between two calls: so a block is dumped again until
-// its long elements are through, and of elements with one hash the same unit goes together.
+// A place is a cursor of Scan, and how many units of longString bytes were dumped of the long
+// elements whose hash the cursor is. The table may change between two calls: so a block is dumped
+// again until its long elements are through, and of elements with one hash the same unit goes
+// together.
 func (t *Table) Dump(from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
 	n, start := t.V.Len(t.Blocks), len(dst)
 	cursor, unit := from>>unitBits, int(from&(1<<unitBits-1))
@@ -72,8 +73,8 @@ func (t *Table) dumpShort(dst []byte, number int) []byte {
 	return dst
 }
 
-// nextLong finds the first hash from a cursor on, with its bits reversed, that a long element of a block
-// has.
+// nextLong finds the first hash from a cursor on, with its bits reversed, that a long element of a
+// block has.
 func (t *Table) nextLong(number int, cursor uint64) (hash uint64, found bool) {
 	t.eachLong(number, func(h uint64, _ place) {
 		if h >= cursor && (!found || h < hash) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDumpOfEqualHashes holds a snapshot to the long elements that have one hash, as a cursor has it:
-// in a table of 100,000 long elements there are some, mostly.
+// TestDumpOfEqualHashes holds a snapshot to the long elements that have one hash, as a cursor has
+// it: in a table of 100,000 long elements there are some, mostly.
 func TestDumpOfEqualHashes(t *testing.T) {
 	e := openEngine(t, 64<<20)
 	txn := e.Lock(1, 1)

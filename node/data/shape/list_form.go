@@ -17,8 +17,8 @@ import (
 //	set long  op │ position │ length            the same instead of an element
 //	fill      op │ position │ offset │ length │ bytes
 //
-// Numbers are uvarints. Elements of more than maxPiece bytes come in fills, so a delta of any list is
-// short. The deltas of one such element form a unit: the command has begun one.
+// Numbers are uvarints. Elements of more than maxPiece bytes come in fills, so a delta of any list
+// is short. The deltas of one such element form a unit: the command has begun one.
 const (
 	opInsert = iota + 1
 	opRemove
@@ -322,8 +322,8 @@ func (l *List) dumpLong(position, offset int, dst []byte) (delta []byte, next in
 	return dst, end
 }
 
-// listWithin appends what of a delta concerns the elements in front of a place: those that a receiver
-// has in the middle of a snapshot, of which the last may lack bytes.
+// listWithin appends what of a delta concerns the elements in front of a place: those that a
+// receiver has in the middle of a snapshot, of which the last may lack bytes.
 func listWithin(_ engine.Parts, d []byte, place uint64, dst []byte) (within []byte, next uint64) {
 	have, offset := splitPlace(place) // elements that the receiver has whole, and bytes of the next one
 	for len(d) > 0 {

@@ -140,8 +140,8 @@ func (p *Packed) Each(from int, f func(entry int, first, second Item, expireAt i
 	}
 }
 
-// EachBack calls f for the first strings of the entries in front of one, the nearest first, until it
-// returns false.
+// EachBack calls f for the first strings of the entries in front of one, the nearest first, until
+// it returns false.
 func (p *Packed) EachBack(before int, f func(entry int, first Item) bool) {
 	off := p.b.offset(before)
 	for e := before - 1; e >= 0; e-- {

@@ -4,8 +4,8 @@ import "github.com/dunlin-cache/dunlin/node/engine"
 
 // Rebuild gives key a new value with parts, over its packed value: old is a copy of that, or nil if
 // there is no such key. fill gives the new value its entries, and takes memory as it goes. If fill
-// fails, the packed value is there again, as if nothing had happened, but for the effects. The caller
-// notes what fill has made.
+// fails, the packed value is there again, as if nothing had happened, but for the effects. The
+// caller notes what fill has made.
 func Rebuild(t engine.Txn, key []byte, typ engine.Type, own int, expireAt int64, old []byte, fill func(v engine.Parts) error) (engine.Parts, error) {
 	if err := t.Reserve(engine.Room{Roots: []int{len(key) + own}}); err != nil {
 		return engine.Parts{}, err

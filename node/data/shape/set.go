@@ -2,7 +2,8 @@ package shape
 
 import "github.com/dunlin-cache/dunlin/node/engine"
 
-// The planes of a set with parts. They are known here because commands on sorted sets read sets too.
+// The planes of a set with parts. They are known here because commands on sorted sets read sets
+// too.
 const (
 	SetBlocks = iota
 	setAway

@@ -6,8 +6,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// ReserveTimes takes the memory to give times to the elements of some keys, as Reserve does for Set.
-// After an error the table is as it was.
+// ReserveTimes takes the memory to give times to the elements of some keys, as Reserve does for
+// Set. After an error the table is as it was.
 func (t *Table) ReserveTimes(w *Work, keys [][]byte) error {
 	n := t.V.Len(t.Blocks)
 	if n == 0 {
@@ -36,9 +36,9 @@ func (t *Table) ReserveTimes(w *Work, keys [][]byte) error {
 	return t.growTouched(w)
 }
 
-// SetExpireAt has the element of a key, which has not expired, expire at a time: unix milliseconds, 0
-// for never. It reports whether there is one. ReserveTimes was called for it unless the time is 0.
-// engine.ErrMemory: nothing was reserved, and nothing has changed.
+// SetExpireAt has the element of a key, which has not expired, expire at a time: unix milliseconds,
+// 0 for never. It reports whether there is one. ReserveTimes was called for it unless the time is
+// 0. engine.ErrMemory: nothing was reserved, and nothing has changed.
 func (t *Table) SetExpireAt(key []byte, expireAt int64) (found bool, err error) {
 	b, at, found := t.lookup(key)
 	if !found || t.isDue(t.expireAt(b, at)) {

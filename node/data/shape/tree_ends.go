@@ -1,8 +1,8 @@
 package shape
 
-// Most changes of a list are at its ends, and most of these change one leaf and the counts above it.
-// They are done here in one way down. For that the leaves at the ends have some room, where the tree
-// has more leaves than one: they grow by a quarter, and shrink when half of them is unused.
+// Most changes of a list are at its ends, and most of these change one leaf and the counts above
+// it. They are done here in one way down. For that the leaves at the ends have some room, where the
+// tree has more leaves than one: they grow by a quarter, and shrink when half of them is unused.
 
 // straight is a way down to be changed: the nodes themselves, which no call has moved meanwhile.
 type straight struct {
@@ -57,8 +57,8 @@ func (t *Tree) insertAtOnce(position int, x *newEntry) bool {
 	return true
 }
 
-// deleteAtOnce removes up to n entries from a position of a tree on, those of one leaf, if neither the
-// leaf nor anything else is to move then. It returns how many it has removed, or 0.
+// deleteAtOnce removes up to n entries from a position of a tree on, those of one leaf, if neither
+// the leaf nor anything else is to move then. It returns how many it has removed, or 0.
 func (t *Tree) deleteAtOnce(position, n int) int {
 	s := t.state()
 	atEnd := position == 0 || position+n >= s.count()

@@ -40,8 +40,8 @@ func add(r *exec.Request, o *Options, pairs [][]byte) {
 // Reader reads an element among the arguments, which has been checked: a member and its score.
 type Reader = func(element [][]byte) (score float64, member []byte)
 
-// Add adds elements to the sorted set under the command's key, each of which is so many of args, and
-// answers the command.
+// Add adds elements to the sorted set under the command's key, each of which is so many of args,
+// and answers the command.
 func Add(r *exec.Request, o *Options, args [][]byte, each int, read Reader) {
 	run, ok := r.LockElementRun(args, each)
 	if !ok {

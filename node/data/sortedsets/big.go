@@ -45,8 +45,8 @@ func (b *big) score(member []byte) (score float64, ok bool) {
 	return readScore(e.Value), true
 }
 
-// A table keeps a score as a string: the decimal of an integer, which takes few bytes there, or the 8
-// bytes of a float64. If these look like a decimal, a byte that does not stands in front.
+// A table keeps a score as a string: the decimal of an integer, which takes few bytes there, or the
+// 8 bytes of a float64. If these look like a decimal, a byte that does not stands in front.
 const (
 	maxInteger = 1 << 53
 	noDecimal  = 0xff

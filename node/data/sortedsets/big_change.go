@@ -4,8 +4,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 )
 
-// step is a change of one member that has begun: its new score is in tree and table. The entry with the
-// old score is still in the tree.
+// step is a change of one member that has begun: its new score is in tree and table. The entry with
+// the old score is still in the tree.
 type step struct {
 	member   []byte
 	old, now float64
@@ -13,8 +13,8 @@ type step struct {
 	inserted bool // the tree has a new entry
 }
 
-// put gives a member a score. The entry that the tree has with its old score stays. After an error the
-// set is as it was.
+// put gives a member a score. The entry that the tree has with its old score stays. After an error
+// the set is as it was.
 func (b *big) put(w *shape.Work, member []byte, score float64) (inserted bool, err error) {
 	if _, inserted, err = b.tree.Insert(rankOf(score), member, nil); err != nil {
 		return false, err
@@ -51,8 +51,8 @@ func (b *big) finish(w *shape.Work, steps []step) {
 	}
 }
 
-// undo takes steps back. It needs no memory: entries with old scores are still there, and blocks of the
-// table have not become shorter.
+// undo takes steps back. It needs no memory: entries with old scores are still there, and blocks of
+// the table have not become shorter.
 func (b *big) undo(steps []step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := &steps[i]

@@ -54,8 +54,8 @@ const (
 	behind
 )
 
-// parseNames reads the bounds of a range of members: "[" and a member that is inside, "(" and one that
-// is outside, "-" and "+".
+// parseNames reads the bounds of a range of members: "[" and a member that is inside, "(" and one
+// that is outside, "-" and "+".
 func parseNames(min, max []byte) (n names, ok bool) {
 	var minOK, maxOK bool
 	n.min, n.minEnd, n.minOpen, minOK = parseName(min)

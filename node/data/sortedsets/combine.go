@@ -32,9 +32,9 @@ func zInterStore(r *exec.Request) { combine(r, combining{op: inter, store: r.Arg
 // zDiffStore: ZDIFFSTORE destination numkeys key...
 func zDiffStore(r *exec.Request) { combine(r, combining{op: diff, store: r.Args[1]}, 2) }
 
-// combination is a command on several sets between its runs: sorted ones, or plain ones. It reads one set after the other:
-// the first one gives members, a further one adds some, or removes those that it does not have, or
-// has. So each run looks at one set.
+// combination is a command on several sets between its runs: sorted ones, or plain ones. It reads
+// one set after the other: the first one gives members, a further one adds some, or removes those
+// that it does not have, or has. So each run looks at one set.
 //
 //	look ─> gather ─> order ─> deliver
 type combination struct {
@@ -148,8 +148,9 @@ func (x *combination) run(r *exec.Request, t engine.Txn) progress {
 	return goesOn
 }
 
-// look looks one key up. It answers an error and returns false if the key has another type. Behind the
-// last one, sets are put in the order in which they are read: the shortest first, but of a difference.
+// look looks one key up. It answers an error and returns false if the key has another type. Behind
+// the last one, sets are put in the order in which they are read: the shortest first, but of a
+// difference.
 func (x *combination) look(r *exec.Request, t engine.Txn) bool {
 	item, found := r.Find(t, x.keys[x.looked])
 	if found && !isSource(item) {

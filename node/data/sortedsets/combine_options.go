@@ -25,8 +25,8 @@ const (
 	most
 )
 
-// of aggregates the score x with y, which may not be a number. A sum that is not one is 0, as that of
-// two infinities that cancel each other.
+// of aggregates the score x with y, which may not be a number. A sum that is not one is 0, as that
+// of two infinities that cancel each other.
 func (a aggregate) of(x, y float64) float64 {
 	switch a {
 	case least:
@@ -64,8 +64,8 @@ type combining struct {
 	withScores bool
 }
 
-// parseKeys reads how many keys there are, and the keys. It returns what follows them, or an error's
-// text.
+// parseKeys reads how many keys there are, and the keys. It returns what follows them, or an
+// error's text.
 func (c *combining) parseKeys(name string, args [][]byte) (rest [][]byte, problem string) {
 	n, ok := resp.ParseInt(args[0])
 	switch {

@@ -54,8 +54,8 @@ type popped struct {
 	key  int // which of several keys has them
 }
 
-// restOf is what is left to pop of a set, at most count members in all. If the set has fewer than earlier
-// runs have promised, restOf answers the error and ok is false.
+// restOf is what is left to pop of a set, at most count members in all. If the set has fewer than
+// earlier runs have promised, restOf answers the error and ok is false.
 func restOf(locks *exec.KeyLocks, count int64, s *sorted) (rest *popped, ok bool) {
 	rest, begun := locks.State.(*popped)
 	if !begun {

@@ -67,8 +67,8 @@ type draws struct {
 	order order
 }
 
-// randomMembers answers different members, or as many as asked for, in runs. Between them the command
-// holds the partition.
+// randomMembers answers different members, or as many as asked for, in runs. Between them the
+// command holds the partition.
 func randomMembers(r *exec.Request, count int64, withScores bool) {
 	locks := r.LockElements()
 	defer locks.Release()
@@ -128,8 +128,8 @@ func (s *View) replyAt(r *exec.Request, position int, withScore, paired bool) {
 	}
 }
 
-// order is a random permutation of the numbers below n, which takes no memory for each: four rounds of
-// a Feistel network on the next even number of bits. What is not below n is permuted again.
+// order is a random permutation of the numbers below n, which takes no memory for each: four rounds
+// of a Feistel network on the next even number of bits. What is not below n is permuted again.
 type order struct {
 	n    uint64
 	half int // bits

@@ -26,9 +26,9 @@ type query struct {
 	withScores    bool
 }
 
-// parseRange reads the bounds of a range, which stand from min on, and the options behind them. by and
-// backwards are what the command's name says; for ZRANGE and ZRANGESTORE, which stores, options do. It
-// returns an error's text, or "".
+// parseRange reads the bounds of a range, which stand from min on, and the options behind them. by
+// and backwards are what the command's name says; for ZRANGE and ZRANGESTORE, which stores, options
+// do. It returns an error's text, or "".
 func parseRange(args [][]byte, min int, q query, stores bool) (_ query, problem string) {
 	old := q.by != byAny
 	directed := q.backwards
@@ -70,8 +70,8 @@ func parseRange(args [][]byte, min int, q query, stores bool) (_ query, problem 
 	return q, q.parseBounds(args[min], args[min+1])
 }
 
-// parseBounds reads the bounds of the range. Backwards the larger one stands in front, but positions
-// count from the end.
+// parseBounds reads the bounds of the range. Backwards the larger one stands in front, but
+// positions count from the end.
 func (q *query) parseBounds(min, max []byte) (problem string) {
 	if q.backwards && q.by != byPosition {
 		min, max = max, min

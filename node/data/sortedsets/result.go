@@ -6,8 +6,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// Result is members with scores that a command has gathered. It is on the Go heap and charged to the
-// memory limit.
+// Result is members with scores that a command has gathered. It is on the Go heap and charged to
+// the memory limit.
 type Result struct {
 	heap    exec.Heap
 	charged int64
@@ -71,8 +71,8 @@ func NewResult(heap exec.Heap) *Result { return &Result{heap: heap} }
 // scores as they were added.
 func NewFound(heap exec.Heap) *Result { return &Result{heap: heap, byPlace: true} }
 
-// AddFound adds a place with the score by which it is ordered. It returns false if there is no memory
-// for it.
+// AddFound adds a place with the score by which it is ordered. It returns false if there is no
+// memory for it.
 func (x *Result) AddFound(member []byte, score, hash float64) bool {
 	if !x.Add(member, score) {
 		return false
@@ -106,8 +106,8 @@ func (x *Result) less(a, b *Scored) bool {
 	return bytes.Compare(a.member, b.member) < 0
 }
 
-// Order makes a heap of the list, some steps of it, and reports whether it is done. Then First takes
-// the members in order. So nothing sorts a long list in one piece.
+// Order makes a heap of the list, some steps of it, and reports whether it is done. Then First
+// takes the members in order. So nothing sorts a long list in one piece.
 func (x *Result) Order(steps int) (done bool) {
 	parents := x.list.length / 2
 	for ; steps > 0 && !x.isHeap; steps-- {

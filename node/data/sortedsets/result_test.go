@@ -14,8 +14,8 @@ func (endless) Charge(int64) bool                     { return true }
 func (endless) Refund(int64)                          {}
 func (endless) StageReply(int) (engine.Staged, error) { return engine.Staged{}, engine.ErrMemory }
 
-// TestResultsGrowInPieces: what a result has stays where it is while more is added, and comes out in
-// its order.
+// TestResultsGrowInPieces: what a result has stays where it is while more is added, and comes out
+// in its order.
 func TestResultsGrowInPieces(t *testing.T) {
 	x := NewResult(endless{})
 	const many = 20*listPiece + 7

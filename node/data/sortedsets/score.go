@@ -27,8 +27,8 @@ func scoreOf(rank uint64) float64 {
 	return math.Float64frombits(^rank)
 }
 
-// ParseScore reads a score as C's strtod does, and refuses what is no number, not a number, or out of
-// the range of a float64. It allocates nothing for texts of up to 32 bytes.
+// ParseScore reads a score as C's strtod does, and refuses what is no number, not a number, or out
+// of the range of a float64. It allocates nothing for texts of up to 32 bytes.
 func ParseScore(text []byte) (score float64, ok bool) {
 	score, exact := parseFloat(text)
 	return score, exact && !math.IsNaN(score)

@@ -2,8 +2,8 @@ package sortedsets
 
 import "github.com/dunlin-cache/dunlin/node/data/shape"
 
-// putPacked gives a member of a packed set a score. It returns false if the set would be too long for
-// a packed one; then it is as it was.
+// putPacked gives a member of a packed set a score. It returns false if the set would be too long
+// for a packed one; then it is as it was.
 func putPacked(p *shape.Pack, member []byte, old float64, there bool, score float64) bool {
 	rank := rankOf(score)
 	if !there {

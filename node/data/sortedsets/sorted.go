@@ -6,8 +6,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// Read looks up the sorted set that a command reads. If the key holds another type, Read answers the
-// error and ok is false. If there is no such key, the view is empty.
+// Read looks up the sorted set that a command reads. If the key holds another type, Read answers
+// the error and ok is false. If there is no such key, the view is empty.
 func Read(r *exec.Request, t engine.Txn, key []byte) (s View, ok bool) {
 	item, found, ok := r.ReadOf(t, key, engine.TypeZSet)
 	if !found || !ok {
@@ -42,8 +42,8 @@ type sorted struct {
 	View
 }
 
-// open looks up the sorted set that a command changes. If the key holds another type, open answers the
-// error and ok is false.
+// open looks up the sorted set that a command changes. If the key holds another type, open answers
+// the error and ok is false.
 func open(r *exec.Request, t engine.Txn, key []byte) (s sorted, ok bool) {
 	s = sorted{r: r, txn: t, key: key}
 	if s.item, s.found, ok = r.FindOf(t, key, engine.TypeZSet); !ok || !s.found {
@@ -86,8 +86,8 @@ func (s *sorted) shrink() {
 	}
 }
 
-// grow makes the set one with parts and gives it its members; then fill goes on. After an error it is
-// as it was.
+// grow makes the set one with parts and gives it its members; then fill goes on. After an error it
+// is as it was.
 func (s *sorted) grow(fill func() error) error {
 	worker := s.r.Worker
 	old := append(worker.Body[:0], s.item.Value()...)

@@ -5,8 +5,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// source is what a command combines: a sorted set, or a plain one, whose members count as having the
-// score 1. The zero source is an empty set.
+// source is what a command combines: a sorted set, or a plain one, whose members count as having
+// the score 1. The zero source is an empty set.
 type source struct {
 	View     // of a sorted set
 	plain    bool

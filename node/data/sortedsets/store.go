@@ -9,8 +9,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// store stores some members of a result under a key, over whatever it has, and answers how many there
-// are when that was the last one. Until then, and after an error, the key has what it had.
+// store stores some members of a result under a key, over whatever it has, and answers how many
+// there are when that was the last one. Until then, and after an error, the key has what it had.
 func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *Result, steps int) progress {
 	if d.value == nil && d.total <= shape.MaxEntries {
 		done, err := storeSmall(r, t, key, x)
@@ -92,7 +92,8 @@ type Storing struct {
 	delivery *delivery
 }
 
-// Run stores some members. When it is done it has answered the command, with an error if ok is false.
+// Run stores some members. When it is done it has answered the command, with an error if ok is
+// false.
 func (x *Storing) Run(r *exec.Request, t engine.Txn, key []byte) (done, ok bool) {
 	if !x.Result.Order(stepsAtOnce) {
 		return false, true

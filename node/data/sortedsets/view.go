@@ -6,8 +6,8 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 )
 
-// View is a sorted set of either form to be read. The zero View is an empty set. Items and scores that
-// it gives are valid until the next change under the shard's lock.
+// View is a sorted set of either form to be read. The zero View is an empty set. Items and scores
+// that it gives are valid until the next change under the shard's lock.
 type View struct {
 	length int
 	packed shape.Packed
