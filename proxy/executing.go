@@ -15,11 +15,12 @@ import (
 // chunkBytes. Its loop divides the commands among the parts in turns of maxKeys words or
 // chunkBytes, and then sends the parts.
 type executing struct {
-	s      *client
-	tx     *session.Transaction
-	t      *transaction
-	lane   order.Lane
-	queued bool // it waits for its turn
+	s       *client
+	tx      *session.Transaction
+	t       *transaction
+	lane    order.Lane
+	queued  bool // it waits for its turn
+	divided bool // all watched keys and commands are in their parts
 
 	watched int // so many pieces of watched keys are in their part
 	next    int // the command that is divided next
@@ -57,7 +58,7 @@ func (s *client) execInTurns(tx *session.Transaction) {
 
 func (x *executing) goOn() {
 	s := x.s
-	if x.queued || s.long != x || s.waitsFor != nil || x.isDivided() && !s.enterLane(x.lane) {
+	if x.queued || s.long != x || s.waitsFor != nil || x.divided && !s.enterLane(x.lane) {
 		return
 	}
 	x.queued = true
@@ -69,7 +70,7 @@ func (x *executing) turn() {
 	switch entries := len(x.t.entries); {
 	case x.s.long != x: // the client has gone
 		return
-	case !x.isDivided():
+	case !x.divided:
 		if !x.divide() {
 			x.refuse()
 			return
@@ -85,12 +86,9 @@ func (x *executing) turn() {
 	x.goOn()
 }
 
-func (x *executing) isDivided() bool {
-	return x.watched == len(x.tx.Encoded) && x.next == len(x.tx.Queue)
-}
-
 // divide adds watched keys and commands to their parts. It reports false if the keys lie in several
-// slots and must not.
+// slots and must not. Of what it has divided, tx may lose some before all is sent: UNWATCH, executed
+// here, ends the session's watches.
 func (x *executing) divide() bool {
 	for ; x.watched < len(x.tx.Encoded) && x.words < maxKeys; x.watched++ {
 		e := &x.tx.Encoded[x.watched]
@@ -118,6 +116,7 @@ func (x *executing) divide() bool {
 			return false
 		}
 	}
+	x.divided = x.watched == len(x.tx.Encoded) && x.next == len(x.tx.Queue)
 	return true
 }
 

@@ -62,6 +62,9 @@ func TestLongTransaction(t *testing.T) {
 		exec(0, crossing)
 		large := strings.Repeat("v", 600_000)
 		exec(0, fmt.Sprintf("*2 +OK $%d %s", len(large), large), "SET {k}l "+large, "GET {k}l")
+		cl.send("WATCH {k}l")
+		cl.want("+OK")
+		exec(0, "*2 +OK +OK", "SET {k}l "+large, "UNWATCH")
 		gone := c.dial()
 		gone.send("MULTI", del, "EXEC")
 		gone.Close()
@@ -108,7 +111,7 @@ func TestTurnsOfLongTransaction(t *testing.T) {
 			s := &client{w: w}
 			x := &executing{s: s, tx: tx, t: s.newTransaction(tx)}
 			turns := 0
-			for ; !x.isDivided(); turns++ {
+			for ; !x.divided; turns++ {
 				x.words = 0
 				if !x.divide() {
 					t.Errorf("%s: the transaction is refused", name)
