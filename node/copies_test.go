@@ -285,3 +285,26 @@ func TestMoveTakesFarExpiriesAlong(t *testing.T) {
 		b.want(fmt.Sprintf("STRLEN {%s}%d", key, size), fmt.Sprintf("(integer) %d", size))
 	}
 }
+
+// A key of a copy lives until its owner says otherwise, whatever this node's clock says; once this node
+// is the owner, it is gone at once.
+func TestCopiesExpireByTheirOwner(t *testing.T) {
+	nodes, table, key := startTrio(t)
+	p := partitionOf(key)
+	a, b := dial(t, nodes[0].Addr()), dial(t, nodes[1].Addr())
+	a.want("SET "+key+" value PX 100000", "OK")
+	moving := altered(table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: p, From: 0, To: 1}} })
+	install(t, moving, nodes[:]...)
+	eventually(t, "the copy is in sync", inSync(nodes[1], p))
+	now := nodes[1].cfg.Group.UnixMilli()
+	txn := nodes[1].engine.Lock(p, now)
+	txn.SetExpire([]byte(key), now-1)
+	_, found := txn.Peek([]byte(key))
+	txn.Unlock()
+	if !found {
+		t.Error("a key of the copy has expired")
+	}
+	install(t, altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p] = nil, 1 }), nodes[:]...)
+	b.want("GET "+key, "(nil)")
+	b.want("SET "+key+" value", "OK")
+}

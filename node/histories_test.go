@@ -265,7 +265,7 @@ func (h *history) stir() {
 // feed begins a stream anew.
 func (h *history) feed() {
 	h.to.Drop(h.p)
-	h.to.SetCopy(h.p, true)
+	h.to.SetCopy(h.p, engine.SpareCopy)
 	h.from.Feed(h.p, historyReceiver, engine.Mark{Kind: 1})
 	h.fed, h.whole, h.cursor = true, false, 0
 	clear(h.lacks)
@@ -325,7 +325,7 @@ func (takesAll) Marked(uint16, engine.Mark) {}
 
 // succeed gives the successor what the follower has when it takes over.
 func (h *history) succeed() {
-	h.to.SetCopy(h.p, false)
+	h.to.SetCopy(h.p, engine.NoCopy)
 	h.to.OpenFeed(0, func() {})
 	h.to.Feed(h.p, 0, engine.Mark{Kind: 1})
 	h.last.Drop(h.p)

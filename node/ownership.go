@@ -186,6 +186,7 @@ func (n *Node) refeedAfterLocked(v *ownership.View) {
 		return
 	}
 	n.refeedLocked(v, c.of)
+	n.copies.Own(c.of)
 	n.log.Info("taken over", "epoch", v.Epoch(), "partitions", len(c.of), "lost", c.lost)
 }
 

@@ -219,7 +219,7 @@ func (c *clocks) judge(ref handle, h *hand) bool {
 	hdr := c.s.cells.header(ref)
 	at := c.s.cells.expireAt(ref, hdr)
 	switch {
-	case expired(at, c.s.now):
+	case c.s.isDue(hdr.partition(), at):
 		c.s.expire(ref)
 		return true
 	case c.s.e.Policy() == NoEviction:

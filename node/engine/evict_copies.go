@@ -1,15 +1,19 @@
 package engine
 
-// A copy is a partition whose owner is another node. When memory is needed, records of copies are
-// evicted before any others, whatever the policy: no client reads them here. They are found by
-// their index, bucket by bucket, while the clocks and the small queue rest. Their eviction leaves
-// free cells of all sizes; records of sparse pages then move together.
+// A copy is a partition whose owner is another node. Nothing in it expires by this node's clock: the
+// owner may extend a record at the last moment, and says only what changed in a value with parts. So
+// an expired record stays until the owner's delete comes, or until the partition is this node's own.
+//
+// When memory is needed, records of spare copies are evicted before any others, whatever the policy:
+// no client reads them here. They are found by their index, bucket by bucket, while the clocks and
+// the small queue rest. Their eviction leaves free cells of all sizes; records of sparse pages then
+// move together.
 //
 // A hand goes round the copies and spares records that were used, as the clocks' hands do. The uses
 // are the owner's, as of the last change or of the snapshot. When copies were evicted in the order
 // of the index alone, half the memory kept 29 % of the hits; now it keeps 82 %.
 //
-// A write to a copy makes room among copies only, and fails where none has records. Two limits
+// A write to a spare copy makes room among those only, and fails where none has records. Two limits
 // follow from shards: nothing is evicted from a shard that is locked at the moment, and when copies
 // have few records left, their cells may free no page, so that a few records other than copies are
 // evicted.
@@ -23,38 +27,63 @@ const (
 	looksCopies = 128
 )
 
+// CopyKind says whether a partition is a copy, and of which kind.
+type CopyKind uint8
+
+const (
+	NoCopy    CopyKind = iota // the node's own
+	PlainCopy                 // nothing expires in it; its records are evicted like the node's own
+	SpareCopy                 // nothing expires in it, and its records are evicted before all others
+)
+
 // copies are the partitions of a shard that are copies.
 type copies struct {
 	s    *shard
-	is   []bool   // by partition; nil before the first SetCopy
-	at   copyHand // where they are evicted
-	room bool     // they may have records
+	kind []CopyKind // by partition; nil before the first SetCopy
+	at   copyHand   // where spare ones are evicted
+	room bool       // spare ones may have records
 }
 
-// SetCopy sets whether partition p is a copy. At first it is not. When a copy becomes a partition
-// of this node's own, its values whose snapshot has not ended are removed, as by DropUnfinished.
-func (e *Engine) SetCopy(p uint16, isCopy bool) {
+// SetCopy sets which kind of copy partition p is. At first it is none. When a copy becomes a
+// partition of this node's own, what is expired in it is gone, and its values whose snapshot has not
+// ended are removed, as by DropUnfinished.
+func (e *Engine) SetCopy(p uint16, kind CopyKind) {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.copies.has(p) == isCopy {
+	if s.copies.of(p) == kind {
 		return
 	}
-	if !isCopy {
+	if kind == NoCopy {
 		s.dropUnfinished(p)
 	}
-	if s.copies.is == nil {
-		s.copies.is = make([]bool, len(s.partitions))
+	if s.copies.kind == nil {
+		s.copies.kind = make([]CopyKind, len(s.partitions))
 	}
-	s.copies.is[p>>e.shardShift] = isCopy
-	if isCopy {
+	s.copies.kind[p>>e.shardShift] = kind
+	if kind == SpareCopy {
 		s.copies.setRoom(true)
 	}
 }
 
-func (cs *copies) has(p uint16) bool { return cs.is != nil && cs.is[p>>cs.s.e.shardShift] }
+// of is the kind of copy that a partition of the shard is.
+func (cs *copies) of(p uint16) CopyKind {
+	if cs.kind == nil {
+		return NoCopy
+	}
+	return cs.kind[p>>cs.s.e.shardShift]
+}
 
-// setRoom notes whether copies may have records here.
+// has reports whether a partition of the shard is a copy.
+func (cs *copies) has(p uint16) bool { return cs.of(p) != NoCopy }
+
+// spares reports whether a partition of the shard is a spare copy.
+func (cs *copies) spares(p uint16) bool { return cs.of(p) == SpareCopy }
+
+// isDue reports whether a record of partition p that expires at a time is gone.
+func (s *shard) isDue(p uint16, at int64) bool { return expired(at, s.now) && !s.copies.has(p) }
+
+// setRoom notes whether spare copies may have records here.
 func (cs *copies) setRoom(there bool) {
 	switch {
 	case there && !cs.room:
@@ -65,7 +94,7 @@ func (cs *copies) setRoom(there bool) {
 	cs.room = there
 }
 
-// reclaim evicts records of copies in this shard until a cell of the class wanted is free, or
+// reclaim evicts records of spare copies in this shard until a cell of the class wanted is free, or
 // the budget has gained, or it has done its part. It reports whether it got further.
 func (cs *copies) reclaim(want int) bool {
 	if !cs.room {
@@ -83,7 +112,7 @@ func (cs *copies) reclaim(want int) bool {
 	}
 }
 
-// evictSome moves the hand on until some records of a copy went, and says how many, and of
+// evictSome moves the hand on until some records of a spare copy went, and says how many, and of
 // which class the last was.
 func (cs *copies) evictSome() (evicted, class int) {
 	looks := 0
@@ -93,7 +122,7 @@ func (cs *copies) evictSome() (evicted, class int) {
 		}
 		for range len(cs.s.partitions) + 1 { // of the first one the part that the hand had passed comes last
 			p := &cs.s.partitions[cs.at.partition]
-			if p.count > 0 && cs.is[cs.at.partition] {
+			if p.count > 0 && cs.kind[cs.at.partition] == SpareCopy {
 				evicted, class = cs.evictBuckets(p, &cs.at.bucket, &looks)
 				if c := cs.s.cells.crowd(p); evicted == 0 && c != nil {
 					evicted, class = cs.evictBuckets(c, &cs.at.crowd, &looks)

@@ -38,7 +38,7 @@ func TestCopiesGoFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, cfg)
 			for p := uint16(copies); p < 2*copies; p++ {
-				e.SetCopy(p, true)
+				e.SetCopy(p, SpareCopy)
 			}
 			stored := fillPartitions(t, e, own, copies, 45)
 			copied := fillPartitions(t, e, copies, 2*copies, 90)
@@ -99,7 +99,7 @@ func TestUsedCopiesStay(t *testing.T) {
 	const first, last, own = 128, 256, 0
 	e := open(t, Config{MaxBytes: 16 << 20, Shards: 4})
 	for p := uint16(first); p < last; p++ {
-		e.SetCopy(p, true)
+		e.SetCopy(p, SpareCopy)
 	}
 	copied := fillPartitions(t, e, first, last, 90)
 	isUsed := func(i int) bool { return i/(last-first)%4 == 0 } // a quarter of each partition
@@ -149,7 +149,7 @@ func TestCopiesTakeNoMemory(t *testing.T) {
 	owner.OpenFeed(0, func() {})
 	for p := uint16(64); p < 96; p++ {
 		owner.Feed(p, 0, Mark{})
-		e.SetCopy(p, true)
+		e.SetCopy(p, SpareCopy)
 	}
 	copied := fillPartitions(t, owner, 64, 96, 20)
 	follow(t, owner, e, 0, 0, 0, &takesAll{})
@@ -164,7 +164,7 @@ func TestCopiesTakeNoMemory(t *testing.T) {
 	}
 	// As an own partition it gets memory.
 	for p := uint16(64); p < 96; p++ {
-		e.SetCopy(p, false)
+		e.SetCopy(p, NoCopy)
 	}
 	fillPartitions(t, e, 64, 96, 99)
 	for i := range 20_000 {
@@ -198,7 +198,7 @@ func stageCopies(t *testing.T, e *Engine) {
 // Copies end with their partition or with a Reset, and come again.
 func TestCopiesComeAgain(t *testing.T) {
 	e := open(t, Config{MaxBytes: 4 << 20, Shards: 1})
-	e.SetCopy(5, true)
+	e.SetCopy(5, SpareCopy)
 	for round := range 3 {
 		stored := fillPartitions(t, e, 0, 4, 40)
 		fillPartitions(t, e, 5, 6, 90)

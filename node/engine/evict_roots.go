@@ -90,7 +90,7 @@ func (v *values) turnRoots() bool {
 		hdr := v.s.cells.header(h.root)
 		switch {
 		case h.spared || h.pinned || h.root == v.s.pinned || v.s.keeps(hdr):
-		case expired(v.s.cells.expireAt(h.root, hdr), v.s.now):
+		case v.s.isDue(hdr.partition(), v.s.cells.expireAt(h.root, hdr)):
 			v.s.expire(h.root)
 			return true
 		case hdr.uses() > 0 && looks < looksRoots:

@@ -250,7 +250,7 @@ func (q *small) judgeNew(c *candidate) {
 	h := q.s.cells.header(c.ref)
 	at := q.s.cells.expireAt(c.ref, h)
 	switch policy := q.s.e.Policy(); {
-	case expired(at, q.s.now):
+	case q.s.isDue(h.partition(), at):
 		q.s.discard(c.ref, c.p, c.tag, &q.s.sums.Expired)
 	case policy == VolatileTTL && at == 0, policy == NoEviction:
 		q.promote(c)

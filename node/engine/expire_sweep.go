@@ -117,7 +117,7 @@ func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 		}
 		switch at := s.cells.expireAt(ref, h); {
 		case at == 0:
-		case at > w.now:
+		case !s.isDue(h.partition(), at):
 			soonest = min(soonest, at)
 		default:
 			expired++

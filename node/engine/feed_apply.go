@@ -100,8 +100,8 @@ func (t Txn) applySet(effect []byte, shift int64) {
 	}
 	body := effect[h.bodyOffset():]
 	key, value := body[:h.keyLen()], body[h.keyLen():]
-	t.s.frugal = t.s.copies.has(t.number)
-	stored := !expired(at, t.s.now) && t.Set(key, value, h.typ(), at) == nil
+	t.s.frugal = t.s.copies.spares(t.number)
+	stored := !t.s.isDue(t.number, at) && t.Set(key, value, h.typ(), at) == nil
 	t.s.frugal = false
 	if !stored {
 		t.Delete(key)

@@ -43,14 +43,14 @@ func BenchmarkFeed(b *testing.B) {
 	run("Set/Unfed", 0, false)
 	run("Set/Fed", 1, true)
 	run("Set/FedTwice", 2, true)
-	b.Run("Apply", func(b *testing.B) { benchmarkApply(b, 1<<30, keys, value, false) })
-	b.Run("Apply/Full", func(b *testing.B) { benchmarkApply(b, 20<<20, 4*keys, value, false) })
-	b.Run("Apply/FullCopies", func(b *testing.B) { benchmarkApply(b, 20<<20, 4*keys, value, true) })
+	b.Run("Apply", func(b *testing.B) { benchmarkApply(b, 1<<30, keys, value, NoCopy) })
+	b.Run("Apply/Full", func(b *testing.B) { benchmarkApply(b, 20<<20, 4*keys, value, NoCopy) })
+	b.Run("Apply/FullCopies", func(b *testing.B) { benchmarkApply(b, 20<<20, 4*keys, value, SpareCopy) })
 }
 
 // benchmarkApply applies the same effects again and again, of keys of which every other one was
 // used.
-func benchmarkApply(b *testing.B, maxBytes int64, keys int, value []byte, copies bool) {
+func benchmarkApply(b *testing.B, maxBytes int64, keys int, value []byte, kind CopyKind) {
 	owner, replica := benchEngine(b, 1<<30, keys, value), benchEngine(b, maxBytes, 0, nil)
 	var buf [16]byte
 	for i := 0; i < keys; i += 2 {
@@ -59,7 +59,7 @@ func benchmarkApply(b *testing.B, maxBytes int64, keys int, value []byte, copies
 	owner.OpenFeed(0, func() {})
 	for p := range uint16(Partitions) {
 		owner.Feed(p, 0, Mark{})
-		replica.SetCopy(p, copies)
+		replica.SetCopy(p, kind)
 	}
 	for i := range keys {
 		benchSet(b, owner, buf[:], uint64(i), value)

@@ -246,7 +246,7 @@ func (t Txn) applyBegin(key []byte, second partsWord, rest []byte, shift int64, 
 	at := ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift)
 	base := int64(binary.LittleEndian.Uint64(rest[wordSize:])) + shift
 	t.Delete(key)
-	if expired(at, t.s.now) {
+	if t.s.isDue(t.number, at) {
 		return nil
 	}
 	err := t.Reserve(Room{Roots: []int{len(key) + second.own()}})

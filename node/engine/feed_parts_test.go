@@ -228,3 +228,82 @@ func TestFeedUnit(t *testing.T) {
 		t.Errorf("a unit of 800,000 bytes: lost a log %t, overflowed %v", lost, overflowed)
 	}
 }
+
+// Nothing in a copy expires by the receiver's clock, which is an hour ahead here. So what changes a
+// value at its last moment finds it: its owner may have died when the receiver asks for it anew. The
+// value expires when the partition is the receiver's own.
+func TestCopiesDoNotExpire(t *testing.T) {
+	const p, at, late = 5, 1000, 3_600_000
+	for name, change := range map[string]func(x Txn, v Parts){
+		"EXPIRE":  func(x Txn, v Parts) { x.SetExpire(v.Key(), 2*late) },
+		"PERSIST": func(x Txn, v Parts) { x.SetExpire(v.Key(), 0) },
+		"RENAME": func(x Txn, v Parts) {
+			if err := x.Rename(v, []byte("renamed"), at); err != nil {
+				t.Fatal(err)
+			}
+			x.SetExpire([]byte("renamed"), 2*late)
+			if err := x.Rename(v, []byte("bag"), 2*late); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for _, kind := range []CopyKind{PlainCopy, SpareCopy} {
+			f := newBagFeed(t, 3)
+			f.replica.SetCopy(p, kind)
+			f.owner.Feed(p, testReceiver, Mark{Kind: 1})
+			makeBag(t, f.owner, p, "bag", 10, 100)
+			makeBag(t, f.owner, p, "dead", 10, 100)
+			with(f.owner, p, 1, func(x Txn) {
+				x.SetExpire([]byte("bag"), at)
+				x.SetExpire([]byte("dead"), at)
+			})
+			follow(t, f.owner, f.replica, testReceiver, 0, late, &f.taker)
+			f.replica.Sweep(late, f.replica.Pages())
+			incarnation := uint32(0)
+			with(f.owner, p, at-1, func(x Txn) {
+				v, _ := bag(x, "bag")
+				incarnation = v.Incarnation()
+				change(x, v)
+			})
+			follow(t, f.owner, f.replica, testReceiver, 0, late, &f.taker)
+			f.replica.Sweep(late, f.replica.Pages())
+			if len(f.taker.lacks) > 0 {
+				t.Errorf("%s: the copy lacks %v", name, f.taker.lacks)
+			}
+			f.replica.SetCopy(p, NoCopy)
+			with(f.replica, p, late, func(x Txn) {
+				if v, ok := bag(x, "bag"); !ok || v.Incarnation() != incarnation {
+					t.Errorf("%s: the value is there: %t", name, ok)
+				}
+				if _, ok := bag(x, "dead"); ok {
+					t.Errorf("%s: a value that nobody has extended is served", name)
+				}
+			})
+			f.replica.checkSums(t)
+		}
+	}
+}
+
+// When the owner's clock says so, a value of a copy goes.
+func TestOwnerExpiresCopies(t *testing.T) {
+	const p, at = 5, 1000
+	f := newBagFeed(t, 3)
+	f.replica.SetCopy(p, SpareCopy)
+	f.owner.Feed(p, testReceiver, Mark{Kind: 1})
+	makeBag(t, f.owner, p, "bag", 10, 100)
+	mustSet(t, f.owner, p, "string", []byte("value"))
+	with(f.owner, p, 1, func(x Txn) {
+		x.SetExpire([]byte("bag"), at)
+		x.SetExpire([]byte("string"), at)
+	})
+	f.collect()
+	if n := f.replica.Count(p); n != 2 {
+		t.Fatalf("the copy has %d keys", n)
+	}
+	f.owner.Sweep(at, f.owner.Pages())
+	f.collect()
+	if n := f.replica.Count(p); n != 0 {
+		t.Errorf("the copy has %d keys after its owner's have expired", n)
+	}
+	f.wantFreed()
+}

@@ -137,7 +137,7 @@ func TestCopiesKeepWhatIsUsed(t *testing.T) {
 	room, small := open(t, Config{MaxBytes: movedMemory / 2, Shards: 4}), open(t, Config{MaxBytes: movedMemory / 2, Shards: 4})
 	m.load(steps, moved(small))
 	for p := range uint16(movedPartitions) {
-		room.SetCopy(p, true)
+		room.SetCopy(p, SpareCopy)
 	}
 	m.move(room)
 	before, got := m.ratio(0, movedPartitions, only(m.leaving)), m.ratio(0, movedPartitions, only(room))

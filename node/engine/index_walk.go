@@ -17,7 +17,7 @@ const WalkEnd = 1 << 32
 // among them.
 //
 // f runs under the shard's lock: it must be short and must not call the engine, but for Charge. It
-// gets no expired items.
+// gets no expired items, but those of copies.
 func (e *Engine) Walk(p uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool) {
 	w := walk{s: e.shardOf(p), p: p, from: cursor, now: nowMilli}
 	return w.run(atLeast, f)
@@ -124,7 +124,7 @@ func (w *walk) covers(tag uint32) bool {
 
 func (w *walk) meet(ref handle) {
 	item := w.s.cells.item(ref)
-	if !expired(item.expireAt, w.now) && (w.unfinished || !item.header.isRoot() || !w.s.values.isUnfinished(ref, item.header)) {
+	if gone := expired(item.expireAt, w.now) && !w.s.copies.has(w.p); !gone && (w.unfinished || !item.header.isRoot() || !w.s.values.isUnfinished(ref, item.header)) {
 		w.visited++
 		w.goOn = w.visit(item) && w.goOn
 	}

@@ -29,14 +29,14 @@ func (e *Engine) Stage(key []byte, n int) (Staged, error) {
 	return e.stage(key, n, Staged{})
 }
 
-// StageFor is Stage for a key of partition p that another node sends: in a copy it evicts nothing
-// but records of copies.
+// StageFor is Stage for a key of partition p that another node sends: in a spare copy it evicts
+// nothing but records of such.
 func (e *Engine) StageFor(p uint16, key []byte, n int) (Staged, error) {
 	s := e.shardOf(p)
 	s.mu.Lock()
-	isCopy := s.copies.has(p)
+	spare := s.copies.spares(p)
 	s.mu.Unlock()
-	return e.stage(key, n, Staged{frugal: isCopy})
+	return e.stage(key, n, Staged{frugal: spare})
 }
 
 // stage begins st, of which the caller sets how room is made.
@@ -273,7 +273,7 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 		return err
 	}
 	s := t.s
-	s.frugal = s.copies.has(t.number)
+	s.frugal = s.copies.spares(t.number)
 	defer func() { s.frugal = false }()
 	if err := s.indexes.prepare(t.p); err != nil {
 		return err

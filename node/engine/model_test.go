@@ -24,6 +24,7 @@ type model struct {
 	shadow  map[modelKey]modelValue
 	now     int64
 	seed    uint64
+	copies  map[uint16]CopyKind
 	limit   int64 // at first
 	exact   bool  // nothing may be missing
 	over    bool  // a lowered limit is not reached: not everything may be evicted
@@ -62,13 +63,13 @@ type modelValue struct {
 }
 
 func newModel(tb testing.TB, cfg Config) *model {
-	return &model{tb: tb, e: open(tb, cfg), shadow: map[modelKey]modelValue{}, now: 1_000_000, limit: cfg.MaxBytes, exact: cfg.Policy == NoEviction}
+	return &model{tb: tb, e: open(tb, cfg), shadow: map[modelKey]modelValue{}, copies: map[uint16]CopyKind{}, now: 1_000_000, limit: cfg.MaxBytes, exact: cfg.Policy == NoEviction}
 }
 
 // expect is what the model has for k; an expired value is forgotten.
 func (m *model) expect(k modelKey) (modelValue, bool) {
 	v, ok := m.shadow[k]
-	if ok && expired(v.expireAt, m.now) {
+	if ok && expired(v.expireAt, m.now) && m.copies[k.p] == NoCopy {
 		delete(m.shadow, k)
 		return v, false
 	}
@@ -423,7 +424,8 @@ func (m *model) stepMuch(p uint16, op, b uint32) {
 		}
 	case 10, 11:
 		if !m.exact {
-			m.e.SetCopy(p, b%3 == 0)
+			m.copies[p] = CopyKind(b % 4 % 3)
+			m.e.SetCopy(p, m.copies[p])
 		}
 	case 12:
 		m.forget(p)

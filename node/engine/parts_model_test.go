@@ -20,7 +20,7 @@ type bagModel struct {
 	now    int64
 	limit  int64
 	exact  bool // nothing may be missing
-	copies map[uint16]bool
+	copies map[uint16]CopyKind
 	missed int // bags that were evicted
 	read   int // pinned bags that were read to the end
 	pins   []*bagPin
@@ -99,13 +99,13 @@ type modelBag struct {
 
 func newBagModel(tb testing.TB, cfg Config) *bagModel {
 	cfg.Forms = bags()
-	return &bagModel{tb: tb, e: open(tb, cfg), bags: map[modelKey]*modelBag{}, copies: map[uint16]bool{}, now: 1_000_000, limit: cfg.MaxBytes, exact: cfg.Policy == NoEviction}
+	return &bagModel{tb: tb, e: open(tb, cfg), bags: map[modelKey]*modelBag{}, copies: map[uint16]CopyKind{}, now: 1_000_000, limit: cfg.MaxBytes, exact: cfg.Policy == NoEviction}
 }
 
 // expect is what there should be under k, if it is found.
 func (m *bagModel) expect(k modelKey) *modelBag {
 	b := m.bags[k]
-	if b != nil && expired(b.expireAt, m.now) {
+	if b != nil && expired(b.expireAt, m.now) && m.copies[k.p] == NoCopy {
 		delete(m.bags, k)
 		return nil
 	}
@@ -146,7 +146,7 @@ func (m *bagModel) find(t Txn, k modelKey) (Parts, bool) {
 
 // refused checks that memory may be refused to a partition.
 func (m *bagModel) refused(err error, p uint16, what string) {
-	if !errors.Is(err, ErrMemory) || m.e.Policy() == AllKeys && !m.copies[p] {
+	if !errors.Is(err, ErrMemory) || m.e.Policy() == AllKeys && m.copies[p] != SpareCopy {
 		m.tb.Fatalf("%s: %v", what, err)
 	}
 }
@@ -277,7 +277,12 @@ func (m *bagModel) stepMuch(p uint16, op byte, b uint32) {
 		}
 	case 249, 250:
 		if !m.exact {
-			m.copies[p] = b%2 == 0
+			for k := range maps.Clone(m.bags) { // what has expired is gone before nothing expires any more
+				if k.p == p {
+					with(m.e, p, m.now, func(t Txn) { m.find(t, k) })
+				}
+			}
+			m.copies[p] = CopyKind(b % 4 % 3)
 			m.e.SetCopy(p, m.copies[p])
 		}
 	case 251:

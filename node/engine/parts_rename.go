@@ -155,7 +155,7 @@ func (t Txn) applyRename(key []byte, second partsWord, rest []byte, shift int64,
 	at := ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift)
 	to := rest[wordSize:]
 	v, ok := t.incarnate(key, second.incarnation())
-	if ok && !expired(at, t.s.now) {
+	if ok && !t.s.isDue(t.number, at) {
 		err := t.Reserve(Room{Roots: []int{len(to) + len(v.Own())}, Spared: []Parts{v}})
 		if err == nil && t.rename(v, to, at, second.whole()) == nil {
 			return
@@ -163,7 +163,7 @@ func (t Txn) applyRename(key []byte, second partsWord, rest []byte, shift int64,
 	}
 	t.Delete(key)
 	t.Delete(to)
-	if !expired(at, t.s.now) {
+	if !t.s.isDue(t.number, at) {
 		t.lacks(to, taker)
 	}
 }

@@ -22,7 +22,7 @@ func (t Txn) Reserve(r Room) error {
 	for _, v := range r.Spared {
 		v.head().spared = true
 	}
-	s.frugal = s.copies.has(t.number)
+	s.frugal = s.copies.spares(t.number)
 	err := t.reserve(r)
 	s.frugal = false
 	s.values.needs = s.values.needs[:0]

@@ -79,7 +79,7 @@ func (f *bagFeed) wantFreed() {
 // some of the deltas, then the partition becomes its own.
 func TestUnfinishedIsNotServed(t *testing.T) {
 	for name, stop := range map[string]func(e *Engine){
-		"SetCopy":        func(e *Engine) { e.SetCopy(unfinishedPartition, false) },
+		"SetCopy":        func(e *Engine) { e.SetCopy(unfinishedPartition, NoCopy) },
 		"DropUnfinished": func(e *Engine) { e.DropUnfinished(unfinishedPartition) },
 		"Forget":         func(e *Engine) { e.Forget(unfinishedPartition) },
 		"Drop":           func(e *Engine) { e.Drop(unfinishedPartition) },
@@ -87,7 +87,7 @@ func TestUnfinishedIsNotServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newBagFeed(t, 11)
-			f.replica.SetCopy(unfinishedPartition, true)
+			f.replica.SetCopy(unfinishedPartition, SpareCopy)
 			makeBag(t, f.owner, unfinishedPartition, "bag:1", unfinishedElements, unfinishedBytes)
 			f.half("bag:1")
 			f.wantAbsent("bag:1")

@@ -29,7 +29,8 @@ func (t Txn) Unlock() {
 	}
 }
 
-// Find returns the item of key and counts as a use of it. An expired item is removed and not found.
+// Find returns the item of key and counts as a use of it. An expired item is removed and not found;
+// in a copy it is there.
 func (t Txn) Find(key []byte) (Item, bool) {
 	en, _ := t.lookup(key)
 	if !en.found() {
@@ -244,7 +245,7 @@ func (t Txn) setExpire(en entry, tag uint32, at int64) bool {
 	return err == nil
 }
 
-// lookup finds key, and its tag. An expired record is removed and not found.
+// lookup finds key, and its tag. An expired record is removed and not found, but for that of a copy.
 func (t Txn) lookup(key []byte) (entry, uint32) {
 	s := t.s
 	tag := tagOf(s.seed.Load(), key)
@@ -257,7 +258,7 @@ func (t Txn) lookup(key []byte) (entry, uint32) {
 	if hdr.isRoot() && t.expireElements(ref, hdr) {
 		return entry{}, tag
 	}
-	if expired(s.cells.expireAt(ref, hdr), s.now) {
+	if s.isDue(t.number, s.cells.expireAt(ref, hdr)) {
 		if h := t.Holder(); h != nil && s.now != h.now {
 			return entry{}, tag // it may expire for the holder only
 		}
@@ -292,7 +293,7 @@ func (t Txn) publish(tag uint32, en entry, ref handle, h header, expireAt int64)
 	s.changed(tag)
 	if !en.found() {
 		s.indexes.insert(t.p, tag, ref)
-		if s.copies.is != nil && s.copies.has(t.number) {
+		if s.copies.kind != nil && s.copies.spares(t.number) {
 			s.copies.setRoom(true)
 		}
 		return

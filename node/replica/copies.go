@@ -77,7 +77,7 @@ const (
 	CopyAdmit  CopyDo = iota // apply the source's effects to the partition from now on
 	CopyShut                 // apply no effects to the partition from now on
 	CopyForget               // empty the partition: it is no longer a copy
-	CopySpare                // evict records of the partition before all others, or stop doing so
+	CopySpare                // the partition is a copy: evict its records before all others, or like this node's own
 	CopyRefuse               // Refusals.Refuse
 	CopyAccept               // Refusals.Accept
 	CopyUnseal               // Sender.Abandon, for every Sender: the partition is about to change
@@ -247,8 +247,9 @@ func (c *Copies) Ask(v *ownership.View) {
 // continues a copy. Claim keeps a copy that is whole: handed over, or in sync with an owner that
 // has died (failover). acknowledged reports whether a source has ended its ownership in an orderly
 // way: a copy that such a source did not hand over is incomplete. The caller serves the partitions
-// once no effect can be on its way into the copies. lost is the number of partitions whose data is
-// lost.
+// once no effect can be on its way into the copies. Until then nothing expires in them, and until
+// those who have equal copies are fed on: they would not learn of it. lost is the number of
+// partitions whose data is lost.
 func (c *Copies) Claim(v *ownership.View, acknowledged func(source string) bool) (claims map[uint16]Claim, lost int) {
 	claims = make(map[uint16]Claim)
 	for p := range uint16(ring.Partitions) {
@@ -263,7 +264,6 @@ func (c *Copies) Claim(v *ownership.View, acknowledged func(source string) bool)
 		c.of[p] = Copy{}
 		if c.whole(&have, acknowledged) && have.Since == v.Table.Since[p] {
 			claims[p] = Claim{Kept: true, Seal: have.Seal}
-			c.spare(p, false)
 			continue
 		}
 		if v.Table.Since[p] != v.Table.Epoch {
@@ -298,6 +298,7 @@ func (c *Copies) Keep(self string, h *HandOver, now time.Duration) {
 	c.self = self
 	for _, l := range h.Lost {
 		c.shut(l.Partition)
+		c.spare(l.Partition, false)
 		c.of[l.Partition] = Copy{State: Handed, Source: self, Since: l.Since, Seal: l.Seal, sealed: now}
 	}
 }

@@ -73,7 +73,11 @@ func (c *Copies) actLocked() {
 		case replica.CopyForget:
 			c.Forget(a.Partition)
 		case replica.CopySpare:
-			c.cfg.Engine.SetCopy(a.Partition, a.Spare)
+			kind := engine.PlainCopy
+			if a.Spare {
+				kind = engine.SpareCopy
+			}
+			c.cfg.Engine.SetCopy(a.Partition, kind)
 		case replica.CopyRefuse:
 			c.sourceLocked(a.Source).refuse(a.Partition)
 		case replica.CopyAccept:
@@ -89,7 +93,15 @@ func (c *Copies) actLocked() {
 // Forget empties a partition that is not served.
 func (c *Copies) Forget(p uint16) {
 	c.cfg.Engine.Forget(p)
-	c.cfg.Engine.SetCopy(p, false)
+	c.cfg.Engine.SetCopy(p, engine.NoCopy)
+}
+
+// Own makes claimed partitions this node's own: from now on keys expire in them. Whoever has an equal
+// copy is fed on already.
+func (c *Copies) Own(claims map[uint16]replica.Claim) {
+	for p := range claims {
+		c.cfg.Engine.SetCopy(p, engine.NoCopy)
+	}
 }
 
 // Admits implements engine.Taker: it reports whether the source's effects on a partition go into
