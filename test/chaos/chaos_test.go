@@ -114,7 +114,7 @@ var randomFaults = []fault{
 		m.Launch()
 	}},
 	{"leaves and comes back", func(x *Rig, m *harness.Member, _ *rand.Rand) {
-		m.Term(epochTime)
+		m.Term(harness.ReadyTimeout)
 		m.Launch()
 	}},
 	{"stands still", func(x *Rig, m *harness.Member, rng *rand.Rand) {
