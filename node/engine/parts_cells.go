@@ -5,11 +5,7 @@ package engine
 // has no such part.
 func (v Parts) Part(plane, number int) []byte {
 	s := v.t.s
-	p := &v.head().planes[plane]
-	if uint32(number) >= p.span {
-		return nil
-	}
-	ref := *s.cells.partAt(p, uint32(number))
+	ref := s.cells.cellOf(&v.head().planes[plane], uint32(number))
 	if ref == 0 {
 		return nil
 	}
@@ -39,11 +35,12 @@ func (v Parts) SizeOf(plane, number int) int {
 // pinned: Resize gives it another extent.
 func (v Parts) Edit(plane, number int) []byte {
 	v.save(plane, uint32(number))
-	part := v.Part(plane, number)
-	if part != nil && v.Shared(plane, number) {
+	s := v.t.s
+	ref := s.cells.cellOf(&v.head().planes[plane], uint32(number))
+	if ref == 0 || s.cells.partWord(ref).away() && s.e.large.isShared(*s.cells.second(ref)) {
 		return nil
 	}
-	return part
+	return s.cells.partBytes(ref)
 }
 
 // partBytes is what the part in the cell has.
@@ -226,13 +223,6 @@ func (v *values) freePart(ref handle) (bytes int64) {
 	}
 	v.s.slabs.put(ref)
 	return bytes
-}
-
-// Shared reports whether a part is pinned, so that it must not be changed.
-func (v Parts) Shared(plane, number int) bool {
-	s := v.t.s
-	ref := *s.cells.partAt(&v.head().planes[plane], uint32(number))
-	return s.cells.partWord(ref).away() && s.e.large.isShared(*s.cells.second(ref))
 }
 
 // Pin pins a part that is too big for a cell. It returns false if the part is in a cell: the caller

@@ -39,6 +39,17 @@ func nodeSize(handles int) int { return partHeadSize + handles*handleSize }
 // entryOf is the i-th handle in a node.
 func (c *cells) entryOf(node handle, i uint32) *handle { return c.handle(node, nodeOffset+i) }
 
+// cellOf is the cell of a part, 0 if the plane has no such part.
+func (c *cells) cellOf(p *plane, number uint32) handle {
+	switch {
+	case number >= p.span:
+		return 0
+	case p.span <= fan:
+		return *c.entryOf(p.directory, number)
+	}
+	return *c.partAt(p, number)
+}
+
 // partAt is where the directory has part number, which is below the span.
 func (c *cells) partAt(p *plane, number uint32) *handle { return c.nodeAt(p, 0, number) }
 

@@ -43,16 +43,29 @@ const (
 
 // LockElementRun locks the partition of the command's key, argument 1, for the next run over its
 // elements, each of which is so many of args. If ok is false, the request is taken care of, and the
-// handler returns.
-func (r *Request) LockElementRun(args [][]byte, each int) (run Elements, ok bool) {
+// handler returns. The run is the worker's, valid until the next one.
+func (r *Request) LockElementRun(args [][]byte, each int) (run *Elements, ok bool) {
 	return r.LockElementPasses(args, each, 1)
 }
 
 // LockElementPasses is LockElementRun for a command that passes over its elements several times:
 // First and End count on from one pass to the next, and no run belongs to two.
-func (r *Request) LockElementPasses(args [][]byte, each, passes int) (run Elements, ok bool) {
+func (r *Request) LockElementPasses(args [][]byte, each, passes int) (run *Elements, ok bool) {
 	n := len(args) / each
-	run.KeyLocks, run.all = r.LockElements(), n*passes
+	run = &r.Worker.elements
+	run.begin(r)
+	run.single, run.all, run.End = true, n*passes, 1
+	if run.all != 1 || run.First > 0 {
+		run.bound(args, each, n)
+	}
+	if run.Txn, _, ok = run.At(run.First); !ok {
+		run.Stop(run.First, run.Sum)
+	}
+	return run, ok
+}
+
+// bound sets End: a run has at most runElements of the n elements, and about runBytes.
+func (run *Elements) bound(args [][]byte, each, n int) {
 	run.End = run.First
 	end := 0 // of the pass; a command may name no elements
 	if n > 0 {
@@ -64,10 +77,6 @@ func (r *Request) LockElementPasses(args [][]byte, each, passes int) (run Elemen
 			bytes += len(arg)
 		}
 	}
-	if run.Txn, _, ok = run.At(run.First); !ok {
-		run.Stop(run.First, run.Sum)
-	}
-	return run, ok
 }
 
 // GoesOn reports whether the command has another run, in which Sum will be sum.

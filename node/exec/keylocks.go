@@ -39,13 +39,17 @@ const keysAtOnce = 1024
 
 // LockKeys begins a walk over the command's keys. What the handler appends to Out from here on is
 // its reply. The caller must call Release at the end.
-func (r *Request) LockKeys() KeyLocks {
-	k := KeyLocks{r: r, start: len(r.Out), firstPin: len(r.Pins), AtOnce: keysAtOnce}
+func (r *Request) LockKeys() (k KeyLocks) {
+	k.begin(r)
+	return k
+}
+
+func (k *KeyLocks) begin(r *Request) {
+	*k = KeyLocks{r: r, start: len(r.Out), firstPin: len(r.Pins), AtOnce: keysAtOnce}
 	if rest := r.Rest; rest != nil {
 		k.First, k.Sum, k.State, rest.state = rest.Done, rest.sum, rest.state, nil
 	}
 	k.touched = k.First
-	return k
 }
 
 // LockElements begins a walk over the elements that a command names for its only key, argument 1. At

@@ -17,6 +17,7 @@ type Worker struct {
 	Pack   shape.Pack // a packed value that is being changed
 	Work   shape.Work // of changes of values with parts
 
+	elements Elements // the run of the present command, if it names elements
 	freePins []*outputPin
 }
 

@@ -46,7 +46,7 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 	}
 	isAll := run.First == 0 && run.End == n
 	if passes == 2 && run.First < n && !isAll {
-		h.weigh(&run, fields[run.First:run.End])
+		h.weigh(run, fields[run.First:run.End])
 		return
 	}
 	begin := 0 // of the pass that answers

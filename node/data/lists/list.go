@@ -28,25 +28,29 @@ type list struct {
 // open looks up a list that the command changes. If the key holds another type, open answers the
 // error and ok is false.
 func open(r *exec.Request, t engine.Txn, key []byte) (l list, ok bool) {
-	item, found, ok := r.FindOf(t, key, engine.TypeList)
-	return listOf(r, t, key, item, found), ok
+	l.r, l.txn, l.key = r, t, key
+	l.item, l.found, ok = r.FindOf(t, key, engine.TypeList)
+	l.view()
+	return l, ok
 }
 
 // read is open for a command that reads.
 func read(r *exec.Request, t engine.Txn, key []byte) (l list, ok bool) {
-	item, found, ok := r.ReadOf(t, key, engine.TypeList)
-	return listOf(r, t, key, item, found), ok
+	l.r, l.txn, l.key = r, t, key
+	l.item, l.found, ok = r.ReadOf(t, key, engine.TypeList)
+	l.view()
+	return l, ok
 }
 
-func listOf(r *exec.Request, t engine.Txn, key []byte, item engine.Item, found bool) list {
-	l := list{r: r, txn: t, key: key, item: item, found: found}
-	if found && item.Type() == engine.TypeList {
-		var v engine.Parts
-		if v, l.big = t.Parts(item); l.big {
-			l.tree = shape.ListOf(v, &r.Worker.Work)
-		}
+// view finds out whether the list has parts.
+func (l *list) view() {
+	if !l.found || l.item.Type() != engine.TypeList {
+		return
 	}
-	return l
+	var v engine.Parts
+	if v, l.big = l.txn.Parts(l.item); l.big {
+		l.tree = shape.ListOf(v, &l.r.Worker.Work)
+	}
 }
 
 func (l *list) packed() shape.Packed { return shape.ReadPacked(&shape.PackedList, l.item.Value()) }

@@ -78,6 +78,10 @@ func (l *List) Set(position int, s []byte) error {
 	if err := l.Replace(position, 0, s); err != nil {
 		return err
 	}
+	if !l.V.Fed() {
+		l.V.Note(nil)
+		return nil
+	}
 	d := l.begin(opSet, position)
 	if len(s) > maxPiece {
 		l.note(binary.AppendUvarint(d.withOp(opSetLong), uint64(len(s))))
@@ -91,7 +95,11 @@ func (l *List) Set(position int, s []byte) error {
 // Remove removes n elements from a position on, of which there are so many, and no more than a
 // command may remove under one lock.
 func (l *List) Remove(position, n int) {
-	l.note(binary.AppendUvarint(l.begin(opRemove, position), uint64(n)))
+	if l.V.Fed() {
+		l.note(binary.AppendUvarint(l.begin(opRemove, position), uint64(n)))
+	} else {
+		l.V.Note(nil)
+	}
 	for n > 0 {
 		n -= l.DeleteSome(position, n)
 	}

@@ -67,6 +67,10 @@ func (l *List) note(d []byte) {
 
 // noteInsert notes that elements were inserted in front of a position.
 func (l *List) noteInsert(position int, elements [][]byte, back bool) {
+	if !l.V.Fed() {
+		l.V.Note(nil)
+		return
+	}
 	// Elements stand in the delta as they do in the list: next is the i-th of them.
 	next := func(i int) []byte {
 		if back {
