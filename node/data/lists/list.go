@@ -80,7 +80,7 @@ func (l *list) at(position int) shape.Item {
 func (l *list) each(position int, f func(element shape.Item) bool) {
 	switch {
 	case l.big:
-		l.tree.Walk(position, func(x shape.Entry) bool { return f(x.First) })
+		l.tree.Each(position, f)
 	case l.found:
 		p := l.packed()
 		p.Each(position, func(_ int, element, _ shape.Item, _ int64) bool { return f(element) })

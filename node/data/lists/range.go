@@ -94,13 +94,23 @@ func lRange(r *exec.Request) {
 		return
 	}
 	r.Out = resp.AppendArray(r.Out, n)
-	if n > 0 {
-		l.each(from, func(element shape.Item) bool {
-			r.ReplyElement(element)
-			n--
-			return n > 0
-		})
+	if n == 0 {
+		return
 	}
+	out := r.Out // in a register of its own: most of a long reply's time is spent here
+	l.each(from, func(element shape.Item) bool {
+		if cap(out)-len(out) < element.Size()+exec.LineRoom {
+			r.Out = out
+			fits := r.Room(element.Size() + exec.LineRoom)
+			if out = r.Out; !fits {
+				return false
+			}
+		}
+		out = appendElement(out, element)
+		n--
+		return n > 0
+	})
+	r.Out = out
 }
 
 // replyPinned answers a long range in slices.

@@ -118,5 +118,29 @@ func (l *List) Take(p *Packed) error {
 	return nil
 }
 
+// Each calls f for the elements from a position on, until it returns false. It is Walk in half of its
+// time.
+func (l *List) Each(position int, f func(element Item) bool) {
+	for total := l.Len(); position < total; {
+		w := l.to(position)
+		b := block(l.part(l.Leaves, w.leaf))
+		n, off := b.count(), b.offset(w.entry)
+		position += n - w.entry
+		for at := len(b) - 1 - w.entry; at >= len(b)-n; at-- { // an element's slot is its code
+			code := b[at]
+			end := off + int(stored[code])
+			x := Item{code, b[off:end:end]}
+			if code == codeAway {
+				x.bytes = awayString(l.part(l.Away, int(binary.LittleEndian.Uint32(x.bytes))))
+			}
+			if !f(x) {
+				return
+			}
+			off = end
+		}
+		l.passed(w.leaf)
+	}
+}
+
 // chunkOfPacked is more than a packed list can have.
 const chunkOfPacked = 2 * MaxPackedList
