@@ -135,6 +135,14 @@ func (h *hash) store(p *shape.Pack) error {
 // setBig is set of a hash with parts.
 func (h *hash) setBig(pairs [][]byte, expireAt int64, keep bool) (added int, err error) {
 	t, w := &h.table, &h.r.Worker.Work
+	if len(pairs) == 2 && !keep {
+		if isNew, ok := t.TrySet(pairs[0], pairs[1], expireAt); ok {
+			t.NoteSet(w, pairs[0], pairs[1], expireAt)
+			w.Note(t.V)
+			noteDue(t.V, expireAt)
+			return int(exec.BoolInt(isNew)), nil
+		}
+	}
 	if err := t.Reserve(w, pairs, expireAt != 0 || keep && t.Expiring() > 0); err != nil {
 		return 0, err
 	}

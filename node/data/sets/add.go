@@ -7,13 +7,13 @@ import (
 )
 
 // sAdd: SADD key member...
-func sAdd(r *exec.Request) { change(r, (*set).add) }
+func sAdd(r *exec.Request) { change(r, true) }
 
 // sRem: SREM key member...
-func sRem(r *exec.Request) { change(r, (*set).remove) }
+func sRem(r *exec.Request) { change(r, false) }
 
-// change changes a set by the members of the command, and answers how many did.
-func change(r *exec.Request, f func(s *set, members [][]byte) (changed int, err error)) {
+// change adds or removes the members of the command, and answers how many.
+func change(r *exec.Request, add bool) {
 	run, ok := r.LockElementRun(r.Args[2:], 1)
 	if !ok {
 		return
@@ -23,7 +23,12 @@ func change(r *exec.Request, f func(s *set, members [][]byte) (changed int, err 
 	if !ok {
 		return
 	}
-	n, err := f(&s, r.Args[2+run.First:2+run.End])
+	n, err, members := 0, error(nil), r.Args[2+run.First:2+run.End]
+	if add {
+		n, err = s.add(members)
+	} else {
+		n, err = s.remove(members)
+	}
 	if err != nil {
 		r.ReplyValueError(err)
 		return

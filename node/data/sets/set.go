@@ -156,6 +156,14 @@ func (s *set) addBig(members [][]byte) (added int, err error) {
 // addTable adds members to the table, and to the delta in Worker.Work if that is wanted.
 func (s *set) addTable(members [][]byte, note bool) (added int, err error) {
 	t, w := &s.table, &s.r.Worker.Work
+	if len(members) == 1 {
+		if isNew, ok := t.TrySet(members[0], nil, 0); ok {
+			if isNew && note {
+				t.NoteSet(w, members[0], nil, 0)
+			}
+			return int(exec.BoolInt(isNew)), nil
+		}
+	}
 	if err := t.Reserve(w, members, false); err != nil {
 		return 0, err
 	}

@@ -179,17 +179,66 @@ func (t *Table) Set(key, value []byte, expireAt int64) (added bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	t.put(b, at, tagOf(h), probes[:t.Items], size, expireAt)
+	return true, nil
+}
+
+// put writes a new entry of so many bytes besides its slot, for which the block has room.
+func (t *Table) put(b block, at place, tag byte, probes []probe, size int, expireAt int64) {
 	slot, off := b.open(at.entry, size)
-	slot[0] = tagOf(h)
-	off = putItems(b, slot[tagFront:], off, probes[:t.Items])
+	slot[0] = tag
+	off = putItems(b, slot[tagFront:], off, probes)
 	t.putExpiry(b, slot[tagFront:], off, expireAt)
+	state := t.state()
 	state.addCount(1)
 	state.addBytes(size + len(slot))
 	if expireAt != 0 {
 		state.addExpiring(1)
 	}
 	state.note(b.count())
-	return true, nil
+}
+
+// TrySet is Reserve and Set of an element that takes no memory, as most do that are there already,
+// and those that fit into what is free of their block. ok is false if it is none: nothing has
+// changed then.
+func (t *Table) TrySet(key, value []byte, expireAt int64) (added, ok bool) {
+	n := t.V.Len(t.Blocks)
+	if n == 0 || len(key) > maxInside || len(value) > maxInside {
+		return false, false
+	}
+	h := t.V.Hash(key)
+	number := bucket(h, n)
+	b := block(t.V.Part(t.Blocks, number))
+	if expireAt != 0 && b.items() == t.Items {
+		return false, false
+	}
+	probes := [2]probe{probeOf(key)}
+	at, found := t.find(b, tagOf(h), &probes[0])
+	if found && b.items() == 1 {
+		return false, true // a member without a time: nothing to change
+	}
+	if t.Items > 1 {
+		probes[1] = probeOf(value)
+	}
+	room := min(len(b), crowdedAt) - b.need()
+	if found {
+		if t.sizeOf(b, probes[1:t.Items], expireAt != 0) > room+t.entryOf(b, at).rest {
+			return false, false
+		}
+		b = t.V.Edit(t.Blocks, number)
+		added = t.isDue(t.expireAt(b, at))
+		if err := t.replace(b, at, value, expireAt); err != nil {
+			panic("BUG: no memory for what fits: " + err.Error())
+		}
+		return added, true
+	}
+	size, state := t.sizeOf(b, probes[:t.Items], expireAt != 0), t.state()
+	more := b.slotLen() + size
+	if more > room || (state.count()+1)/fullCount > n || (state.bytes()+more)/fullBytes > n {
+		return false, false
+	}
+	t.put(t.V.Edit(t.Blocks, number), at, tagOf(h), probes[:t.Items], size, expireAt)
+	return true, true
 }
 
 // inside decides which strings of a new entry stand in the block, and returns how many bytes it has
