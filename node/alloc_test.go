@@ -84,6 +84,13 @@ func TestNoAllocations(t *testing.T) {
 	}
 	dial(t, n.Addr()).do(long)
 	f("big list", "RPUSH {l}big a", "LPUSH {l}big b", "LPOP {l}big", "RPOP {l}big", "LINDEX {l}big 500", "LSET {l}big 500 element:500", "LRANGE {l}big 0 100", "LPOS {l}big element:7")
+	f("packed set", "DEL {s}a {s}b", "SADD {s}a a b 3", "SADD {s}a c", "SADD {s}a c", "SISMEMBER {s}a a", "SMISMEMBER {s}a a x", "SCARD {s}a", "SMEMBERS {s}a", "SRANDMEMBER {s}a", "SRANDMEMBER {s}a -3", "SMOVE {s}a {s}b a", "SREM {s}a b", "SPOP {s}a", "SSCAN {s}b 0")
+	long = "SADD {s}big"
+	for i := range 1000 {
+		long += fmt.Sprintf(" element:%d", i)
+	}
+	dial(t, n.Addr()).do(long)
+	f("big set", "SADD {s}big new", "SADD {s}big new", "SADD {s}big a b c", "SISMEMBER {s}big element:7", "SMISMEMBER {s}big element:8 x", "SCARD {s}big", "SRANDMEMBER {s}big", "SRANDMEMBER {s}big -3", "SREM {s}big new a", "SMOVE {s}big {s}small b", "SMOVE {s}small {s}big b", "SPOP {s}big", "SPOP {s}big 2", "SSCAN {s}big 0", "SADD {s}big b a c element:3 element:5 element:7")
 	f("packed hash", "DEL h", "HSET h a 1 b 2 c 3", "HSET h a 5", "HSETNX h d 4", "HGET h a", "HMGET h a b x", "HINCRBY h a 2", "HEXISTS h b", "HSTRLEN h c", "HGETALL h", "HKEYS h", "HRANDFIELD h", "HRANDFIELD h -3 WITHVALUES", "HSCAN h 0", "HTTL h FIELDS 1 a", "HDEL h a b", "HLEN h")
 	long = "HSET big"
 	for i := range 1000 {

@@ -231,8 +231,13 @@ func randSome(r *exec.Request) {
 	switch {
 	case !s.found || count == 0:
 		r.Out = resp.AppendArray(r.Out, 0)
-	case count < 0:
+	case count < -randAtOnce:
 		s.replyAnyOf(-count)
+	case count < 0:
+		r.Out = resp.AppendArray(r.Out, int(-count))
+		for range -count {
+			r.ReplyElement(s.any())
+		}
 	case count >= n:
 		s.replyArray()
 	case s.big && count*sparse <= n && count <= randAtOnce:
@@ -244,17 +249,10 @@ func randSome(r *exec.Request) {
 	}
 }
 
-// replyAnyOf answers count members, of which some may be the same.
+// replyAnyOf answers many members, of which some may be the same.
 func (s *set) replyAnyOf(count int64) {
 	r := s.r
 	head := resp.AppendArray(nil, int(count))
-	if count <= randAtOnce {
-		r.Out = append(r.Out, head...)
-		for range count {
-			r.ReplyElement(s.any())
-		}
-		return
-	}
 	if s.big {
 		t := s.table
 		r.ReplyPinned(t.V, head, func(pin *engine.ValuePin, dst []byte) ([]byte, bool) {

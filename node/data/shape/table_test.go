@@ -82,6 +82,7 @@ type tableModel struct {
 	scans []*modelScan
 	ended int
 	full  int // changes without memory
+	tried int // elements that TrySet has set
 }
 
 type modelElement struct {
@@ -97,6 +98,9 @@ type modelScan struct {
 }
 
 func (m *tableModel) set(elements [][]byte, expireAt int64) {
+	if len(elements) == m.t.Items && len(m.want)%2 == 0 && m.trySet(elements[0], elements[m.t.Items-1], expireAt) {
+		return
+	}
 	err := m.t.Reserve(&m.w, elements, expireAt != 0)
 	if err != nil {
 		if !errors.Is(err, engine.ErrMemory) {
@@ -110,16 +114,38 @@ func (m *tableModel) set(elements [][]byte, expireAt int64) {
 		if m.t.Items > 1 {
 			value = elements[i+1]
 		}
-		old, there := m.want[string(key)]
 		added, err := m.t.Set(key, value, expireAt)
 		if err != nil {
 			m.tb.Fatalf("set of %d and %d bytes, reserved: %v", len(key), len(value), err)
 		}
-		if there = there && !m.t.isDue(old.expireAt); added == there {
-			m.tb.Fatalf("%q: added %t, there %t", key, added, there)
-		}
-		m.want[string(key)] = modelElement{string(value), expireAt}
+		m.wasSet(key, value, expireAt, added)
 	}
+}
+
+// trySet sets an element if that takes no memory. The last item of an element of one is its key.
+func (m *tableModel) trySet(key, last []byte, expireAt int64) bool {
+	value := last
+	if m.t.Items == 1 {
+		value = nil
+	}
+	before := m.t.V.Bytes()
+	added, ok := m.t.TrySet(key, value, expireAt)
+	if ok {
+		m.wasSet(key, value, expireAt, added)
+		if after := m.t.V.Bytes(); after > before {
+			m.tb.Fatalf("%q took %d bytes", key, after-before)
+		}
+		m.tried++
+	}
+	return ok
+}
+
+func (m *tableModel) wasSet(key, value []byte, expireAt int64, added bool) {
+	old, there := m.want[string(key)]
+	if there = there && !m.t.isDue(old.expireAt); added == there {
+		m.tb.Fatalf("%q: added %t, there %t", key, added, there)
+	}
+	m.want[string(key)] = modelElement{string(value), expireAt}
 }
 
 func (m *tableModel) delete(key []byte) {
@@ -361,6 +387,9 @@ func TestTableModel(t *testing.T) {
 		}
 		if i >= 2 && m.full == 0 {
 			t.Error("there was always memory")
+		}
+		if m.tried == 0 {
+			t.Error("no element was set without memory")
 		}
 		if t.Failed() {
 			t.Logf("seed %d", seed)
