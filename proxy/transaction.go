@@ -35,6 +35,7 @@ const (
 type transaction struct {
 	s       *client
 	seq     uint64
+	queue   []session.Queued // of the session
 	entries []entry
 	parts   []slotPart
 	bySlot  map[uint16]int // the index in parts
@@ -141,7 +142,7 @@ func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 
 // newTransaction returns a transaction without watched keys and commands.
 func (s *client) newTransaction(tx *session.Transaction) *transaction {
-	return &transaction{s: s, bySlot: make(map[uint16]int), entries: make([]entry, 0, len(tx.Queue))}
+	return &transaction{s: s, queue: tx.Queue, bySlot: make(map[uint16]int), entries: make([]entry, 0, len(tx.Queue))}
 }
 
 // watch adds watched keys to the part of their slot.
@@ -205,7 +206,7 @@ func (t *transaction) place(e *entry) bool {
 	step := stepOf(e.Cmd)
 	switch {
 	case len(keys) == 0: // a malformed count of keys: any node answers with the error
-		e.parts = t.parts[t.part(0)].alone
+		e.parts = t.parts[t.part(t.home())].alone
 	case same:
 		e.parts = t.parts[t.part(ring.Slot(e.Args[keys[0]]))].alone
 	case e.Cmd.Route == command.Key || (len(e.Args)-1)%step != 0:
@@ -216,6 +217,19 @@ func (t *transaction) place(e *entry) bool {
 	}
 	t.parts[e.parts[0]].add(e.Args)
 	return true
+}
+
+// home returns the slot of a command without keys: that of others, so that it adds no part.
+func (t *transaction) home() uint16 {
+	if len(t.parts) > 0 {
+		return t.parts[0].slot
+	}
+	for _, q := range t.queue[:min(len(t.queue), maxKeys)] {
+		if first := q.Cmd.FirstKey(q.Args); first > 0 && isRemote(q.Cmd) {
+			return ring.Slot(q.Args[first])
+		}
+	}
+	return 0
 }
 
 // cut divides a command: each slot's part receives the keys of that slot.

@@ -25,6 +25,25 @@ func TestTransaction(t *testing.T) {
 	cl.want("+OK", "+QUEUED", "*1 +PONG", "+OK", "*0")
 }
 
+// A command whose count of keys is wrong goes where the others go: it adds no slot.
+func TestTransactionWithoutKeys(t *testing.T) {
+	c := newCluster(t, 2)
+	cl := c.dial()
+	k := key(1, 2)
+	const wrong = "ZMPOP 0 x MIN"
+	for _, lines := range [][]string{{wrong, "INCR " + k}, {"INCR " + k, wrong}, {"PING", wrong, wrong, "INCR " + k}, {wrong}} {
+		cl.send("MULTI")
+		cl.send(lines...)
+		cl.send("EXEC")
+		for range 1 + len(lines) {
+			cl.reply()
+		}
+		if got := cl.reply(); !strings.HasPrefix(got, fmt.Sprintf("*%d ", len(lines))) {
+			t.Errorf("EXEC of %q answers %q", lines, got)
+		}
+	}
+}
+
 // A node may be silent for long while it executes a transaction with a long command.
 func TestHeavyTransactionIsWaitedFor(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Silence = 100 * time.Millisecond })
