@@ -8,9 +8,9 @@ import (
 
 // ElementScan is what HSCAN, SSCAN or ZSCAN asks for.
 type ElementScan struct {
-	Count    int // about how many elements are visited
 	NoValues bool
 
+	left    int           // about so many elements are still visited
 	pattern *glob.Pattern // nil: every element. It has a view of the command's arguments
 }
 
@@ -18,9 +18,9 @@ const (
 	defaultElementCount = 10
 	// maxElementCount bounds how many elements one call visits under the shard's lock. As in Redis,
 	// COUNT is a hint: the client continues with the cursor.
-	maxElementCount = 1000
+	maxElementCount = 4096
 	// maxElementBytes is from how many bytes of its reply on a call visits no further block.
-	maxElementBytes = 64 << 10
+	maxElementBytes = 256 << 10
 
 	errCursor = "ERR invalid cursor"
 )
@@ -39,7 +39,7 @@ func (r *Request) ScanCursor() (cursor uint64, ok bool) {
 // ScanOptions answers the error and ok is false. As in Redis, nobody looks at the options of a key
 // that is missing.
 func (r *Request) ScanOptions(mayOmit bool) (q ElementScan, ok bool) {
-	q.Count = defaultElementCount
+	q.left = defaultElementCount
 	for args := r.Args[3:]; len(args) > 0; {
 		more := len(args) > 1
 		switch {
@@ -53,13 +53,16 @@ func (r *Request) ScanOptions(mayOmit bool) (q ElementScan, ok bool) {
 				r.Fail(ErrSyntax)
 				return q, false
 			}
-			q.Count = int(min(n, maxElementCount))
+			q.left = int(min(n, maxElementCount))
 			args = args[2:]
 		case Is(args[0], "MATCH") && more:
-			var err error
-			if q.pattern, err = glob.Compile(args[1]); err != nil {
-				r.Fail(err.Error())
-				return q, false
+			q.pattern = nil
+			if string(args[1]) != "*" {
+				var err error
+				if q.pattern, err = glob.Compile(args[1]); err != nil {
+					r.Fail(err.Error())
+					return q, false
+				}
 			}
 			args = args[2:]
 		case Is(args[0], "NOVALUES") && mayOmit:
@@ -73,16 +76,18 @@ func (r *Request) ScanOptions(mayOmit bool) (q ElementScan, ok bool) {
 	return q, true
 }
 
-// Matches reports whether the query asks for an element. A view of it is enough.
+// Matches reports whether the query asks for an element, and counts it and what the pattern costs. A
+// view of the element is enough.
 func (q *ElementScan) Matches(element []byte) bool {
+	q.left -= q.pattern.Cost(element)
 	return q.pattern == nil || q.pattern.Match(element)
 }
 
-// IsFull reports whether a call that has visited so many elements, and whose reply has so many
-// bytes, ends.
-func (q *ElementScan) IsFull(visited, bytes int) bool {
-	return visited >= q.Count || bytes >= maxElementBytes
-}
+// Charge counts as many elements more, for what takes longer to answer.
+func (q *ElementScan) Charge(elements int) { q.left -= elements }
+
+// IsFull reports whether a call whose reply has so many bytes ends.
+func (q *ElementScan) IsFull(bytes int) bool { return q.left <= 0 || bytes >= maxElementBytes }
 
 // ReplyScan answers a call: the cursor where to go on, 0 at the end, and strings, n of them, as
 // bulk strings.

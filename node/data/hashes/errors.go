@@ -8,7 +8,6 @@ const (
 	errNaNArg       = "ERR value is NaN or Infinity"
 	errNaN          = "ERR increment would produce NaN or Infinity"
 	errOverflow     = "ERR increment or decrement would overflow"
-	errCursor       = "ERR invalid cursor"
 	errRange        = "ERR value is out of range"
 	errCountRange   = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
 	errNoFields     = "ERR Mandatory argument FIELDS is missing or not at the right position"

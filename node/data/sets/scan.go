@@ -29,10 +29,9 @@ func sScan(r *exec.Request) {
 	if !ok {
 		return
 	}
-	out, visited, n := r.Worker.Body[:0], 0, 0
+	out, n := r.Worker.Body[:0], 0
 	visit := func(member shape.Item) {
 		var number shape.Decimal
-		visited++
 		if q.Matches(member.Text(&number)) {
 			out = appendMember(out, member)
 			n++
@@ -42,7 +41,7 @@ func sScan(r *exec.Request) {
 	if s.big {
 		next = cursor
 		for {
-			if next = s.table.Scan(next, 1, func(e shape.Element) { visit(e.Key) }); next == 0 || q.IsFull(visited, len(out)) {
+			if next = s.table.Scan(next, 1, func(e shape.Element) { visit(e.Key) }); next == 0 || q.IsFull(len(out)) {
 				break
 			}
 		}

@@ -18,5 +18,4 @@ const (
 	errCount       = "ERR count should be greater than 0"
 	errCardLimit   = "ERR LIMIT can't be negative"
 	errWeight      = "ERR weight value is not a float"
-	errCursor      = "ERR invalid cursor"
 )
