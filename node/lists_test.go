@@ -380,7 +380,7 @@ func TestListEncoding(t *testing.T) {
 	for _, x := range []struct {
 		n, length int
 		want      string
-	}{{1, 10, "listpack"}, {60, 100, "listpack"}, {90, 100, "quicklist"}, {1, 9000, "quicklist"}} {
+	}{{1, 10, "listpack"}, {60, 100, "listpack"}, {90, 100, "quicklist"}, {1, 9000, "quicklist"}, {2, 4000, "listpack"}, {3, 4000, "quicklist"}} {
 		m.c.do("DEL l")
 		for i := range x.n {
 			m.do(number(i+1), "RPUSH", "l", strings.Repeat("x", x.length))

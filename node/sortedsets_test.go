@@ -307,3 +307,21 @@ func TestSortedSetCommandsFail(t *testing.T) {
 	c.want("ZADD z GT CH INCR -5 a", "(nil)")
 	c.want("TYPE z", "zset")
 }
+
+// TestSortedSetEncoding: OBJECT ENCODING answers what Redis's default limits make of a sorted set,
+// whatever its form is here.
+func TestSortedSetEncoding(t *testing.T) {
+	c := dial(t, startLeveled(t).Addr())
+	for _, x := range []struct {
+		n, length int
+		want      string
+	}{{1, 10, "listpack"}, {128, 60, "listpack"}, {129, 10, "skiplist"}, {1, 64, "listpack"}, {1, 65, "skiplist"}} {
+		c.do("DEL z")
+		for i := range x.n {
+			c.do(fmt.Sprintf("ZADD z %d.5 %0*d", i, x.length, i))
+		}
+		if got := c.do("OBJECT ENCODING z"); got != bulk(x.want) {
+			t.Errorf("%d members of %d bytes are %s, want %s", x.n, x.length, got, x.want)
+		}
+	}
+}

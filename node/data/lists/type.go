@@ -25,14 +25,24 @@ var listType = exec.Type{
 const listpackBytes = 8 << 10
 
 // encoding returns what Redis would call such a value. A listpack takes about a byte more for each
-// element than the list does here.
-func encoding(_ engine.Txn, item engine.Item) string {
-	if !item.HasParts() {
+// element than the list does here, where long elements are parts of their own.
+func encoding(t engine.Txn, item engine.Item) string {
+	parts, big := t.Parts(item)
+	if !big {
 		return "listpack"
 	}
-	n, bytes := shape.ListSize(item)
-	if bytes > shape.MaxPackedList/2 && bytes+n < listpackBytes {
+	tree := shape.ListOf(parts, nil)
+	size := tree.Bytes() + tree.Len()
+	if size < listpackBytes {
+		tree.Walk(0, func(x shape.Entry) bool {
+			if n := x.First.Size(); n > shape.MaxInLeaf {
+				size += n
+			}
+			return size < listpackBytes
+		})
+	}
+	if size < listpackBytes {
 		return "listpack"
 	}
-	return "quicklist" // of few bytes, too: it has elements that are parts of their own
+	return "quicklist"
 }

@@ -33,12 +33,8 @@ func PinnedList(pin *engine.ValuePin) Tree {
 	return Tree{Pin: pin, Leaves: listLeaves, Nodes: listNodes, Away: listAway, Items: 1}
 }
 
-// ListSize returns how many elements a list with parts has, and how many bytes these take in its
-// leaves.
-func ListSize(item engine.Item) (elements, bytes int) {
-	s := treeState(item.Own())
-	return s.count(), s.bytes()
-}
+// MaxInLeaf is the longest string that a list keeps in its leaves. Tree.Bytes counts those only.
+const MaxInLeaf = maxInline
 
 // ListLen is how many elements a list has, by its value's own bytes.
 func ListLen(own []byte) int { return treeState(own).count() }

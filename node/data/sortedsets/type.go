@@ -20,12 +20,26 @@ var sortedType = exec.Type{
 	Level:       ring.CollectionsLevel,
 }
 
-// encoding returns what Redis would call such a value.
-func encoding(_ engine.Txn, item engine.Item) string {
-	if item.HasParts() {
+// The limits of Redis's listpacks of sorted sets, by default.
+const (
+	maxListpack      = 128
+	maxListpackValue = 64
+)
+
+// encoding returns what Redis would call a sorted set with these members. It may have another one for
+// a set that was larger before.
+func encoding(t engine.Txn, item engine.Item) string {
+	s, name := viewOf(t, item), "listpack"
+	if s.Len() > maxListpack {
 		return "skiplist"
 	}
-	return "listpack"
+	s.Each(Span{to: s.Len()}, func(member shape.Item, _ float64) bool {
+		if member.Len() > maxListpackValue {
+			name = "skiplist"
+		}
+		return name == "listpack"
+	})
+	return name
 }
 
 func checkRecord(value []byte) error { return shape.CheckPacked(&shape.PackedZSet, value) }
