@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/sortedsets"
@@ -18,7 +19,8 @@ func parsePoint(args [][]byte) (p point, problem string) {
 		return p, errNotFloat
 	}
 	if p = (point{longitude, latitude}); !p.isValid() {
-		return p, fmt.Sprintf("ERR invalid longitude,latitude pair %f,%f", longitude, latitude)
+		text := fmt.Sprintf("ERR invalid longitude,latitude pair %f,%f", longitude, latitude)
+		return p, strings.NewReplacer("+Inf", "inf", "-Inf", "-inf").Replace(text) // as C writes it
 	}
 	return p, ""
 }

@@ -17,7 +17,12 @@ func zAdd(r *exec.Request) {
 
 // zIncrBy: ZINCRBY key increment member
 func zIncrBy(r *exec.Request) {
-	o := Options{AddsTo: true}
+	o, problem := parseAdd(r.Args) // which finds no options, or as in Redis no pair behind one
+	if problem != "" {
+		r.Fail(problem)
+		return
+	}
+	o.AddsTo = true
 	add(r, &o, r.Args[2:])
 }
 
