@@ -104,8 +104,9 @@ scenarios: ## kill, stop, cut off, drain and add nodes under load, ROUNDS (20) t
 	go test -count 1 -timeout 0 -run '^TestScenario$(ONLY)' -v ./test/scenarios -scenario.full -chaos.rounds $(ROUNDS)
 
 .PHONY: differ
-differ: ## compare node and proxy with redis-server on INPUTS (1000000) malformed inputs, about two minutes
+differ: ## compare node and proxy with redis-server on INPUTS (1000000) malformed inputs, and as many commands on all types
 	go test -count 1 -timeout 0 -run '^TestDifferential$$' -v ./test/differential -differential.inputs $(INPUTS)
+	go test -count 1 -timeout 0 -run '^TestTypes$$/^all$$' -v ./test/differential -differential.commands $(INPUTS)
 
 .PHONY: clients
 clients: ## fetch and build the client libraries that the tests use, about two minutes (test/clients)
