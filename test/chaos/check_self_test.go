@@ -49,7 +49,7 @@ func TestCheckNotices(t *testing.T) {
 	f("an unexpected error", "no client expects", on("GET a", "-ERR engine on fire\r\n"))
 	f("keys swapped", "no value of it", on("MGET", "*2\r\n"+value("b", 1)+value("a", 3)))
 	f("a key too few", "answers", on("MGET", "*1\r\n"+value("a", 3)))
-	f("a deleted key that is there", "EXISTS finds 2 keys of at most 1", on("EXISTS", ":2\r\n"))
+	f("a deleted key that is there", "1 keys too many", on("EXISTS", ":2\r\n"))
 	f("a kept key that is missing", "{EXISTS [{b ", on("EXISTS", ":0\r\n"))
 	f("a deletion that finds nothing", "{DEL [{a ", on("DEL", ":0\r\n"))
 	f("a write that is ignored", "older than write 2", func(store map[string]string, args []string) (string, bool) {

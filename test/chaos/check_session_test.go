@@ -146,7 +146,8 @@ func (d *diver) judgeCount(name string, reply []byte, all []*History, seqs []uin
 	if !ok {
 		return d.X.Outcome(d.Session, reply, "")
 	}
-	most, m := int64(0), miscount{name: name, what: "keys too few"}
+	few, many := miscount{name: name, what: "keys too few"}, miscount{name: name, what: "keys too many"}
+	most := 0
 	for i, h := range all {
 		upTo := uint64(0)
 		if seqs != nil {
@@ -157,16 +158,21 @@ func (d *diver) judgeCount(name string, reply []byte, all []*History, seqs []uin
 		may, must := h.presence(upTo)
 		if may {
 			most++
+		} else if h.Look().Floor > 0 {
+			many.explains = append(many.explains, h.revived(time.Now()))
 		}
 		if must {
-			m.explains = append(m.explains, h.lost(time.Now()))
+			few.explains = append(few.explains, h.lost(time.Now()))
 		}
 	}
-	if n > most || n < 0 {
-		d.X.Violate("%s: %s finds %d keys of at most %d", d.name, name, n, most)
+	if n < 0 {
+		d.X.Violate("%s: %s finds %d keys", d.name, name, n)
 	}
-	if m.off = len(m.explains) - int(n); m.off > 0 {
-		d.X.miscounted(m)
+	if few.off = len(few.explains) - int(n); few.off > 0 {
+		d.X.miscounted(few)
+	}
+	if many.off = int(n) - most; many.off > 0 {
+		d.X.miscounted(many)
 	}
 	return Executed
 }

@@ -175,6 +175,9 @@ func TestChaosCheckerDeletion(t *testing.T) {
 	if lost, err := h.read(h.Look(), AppendValue(nil, "k", 1), now); err != nil || lost == nil || lost.lost != 1 {
 		t.Errorf("a deleted value is believed: %v, %v", lost, err)
 	}
+	if a := h.revived(now); a.lost != 1 || a.acked.IsZero() || a.shown == 0 {
+		t.Errorf("a deletion that was undone: %+v", a)
+	}
 	h.Answered(h.remove(now), notExecuted) // 3
 	h.Answered(h.Write(now), unknown)      // 4
 	present(true, false)

@@ -152,7 +152,12 @@ func (h *History) lost(now time.Time) absence {
 // one.
 func (h *History) revived(now time.Time) absence {
 	a := h.lost(now)
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
 	a.shown = 1
+	if h.acked > h.Dropped {
+		a.lost, a.acked = 1, h.Acks[h.acked-h.Dropped-1]
+	}
 	return a
 }
 
