@@ -95,7 +95,7 @@ func (r *request) mustWait(args [][]byte) bool {
 		cn.State.SetPaused(false)
 		return false
 	}
-	goesOn := r.transaction != nil || r.Rest != nil || r.listed != nil
+	goesOn := r.transaction != nil || r.Rest != nil || r.listed != nil || r.Rewrite != nil
 	return !goesOn && cn.State.Aside() && r.node.session.Pauses(cn.State, args)
 }
 
