@@ -309,12 +309,14 @@ func (x *transaction) limit(r *request, start, before int) {
 }
 
 // gather keeps a pipe's replies, from start on, until the last one is there: a large reply to EXEC is
-// answered by a ticket. A client gets its replies as they come.
+// answered by a ticket. A client gets its replies as they come, unless it wants none.
 func (x *transaction) gather(r *request, start, firstPin int) {
-	if r.conn.pipe == nil {
-		return
+	switch cn := r.conn; {
+	case cn.pipe != nil:
+		x.replies.Take(&r.Request, start, firstPin)
+	case cn.State.Muted():
+		r.Undo(start)
 	}
-	x.replies.Take(&r.Request, start, firstPin)
 }
 
 // yield has the transaction go on when the others of the loop have had their turn, unless a goroutine
