@@ -26,6 +26,7 @@ type conn struct {
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
 	holdWait  *holdWait // not nil: a request waits for a hold
+	held      exec.Work // not nil: this executes it, since it is neither in the input nor an upload
 	impatient bool      // a request has waited for a hold for long enough
 
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
@@ -239,7 +240,7 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.closed = true
 	cn.dropJobs()
 	cn.dropUpload()
-	cn.leaveHold()
+	cn.dropHeld()
 	switch {
 	case errors.Is(err, netloop.ErrSlowReader):
 		cn.worker.Count.SlowReaders++

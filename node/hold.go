@@ -24,6 +24,10 @@ func (r *request) Held(h *engine.Hold) {
 		r.replyWait()
 		r.latchKeys()
 		return
+	case r.Rewrite != nil && !cn.impatient:
+		cn.held = r.Rewrite.Move()
+	case r.listed != nil && !cn.impatient:
+		cn.held = r.listed.move(r)
 	case r.Upload != nil && !cn.impatient:
 		cn.Upload.Pause(r.Args[len(cn.Upload.Args):])
 	case r.reading && !cn.impatient:
@@ -105,12 +109,29 @@ func (r *request) latchKeys() {
 // is refused.
 func (cn *conn) goOnAfterHold(ended bool) {
 	cn.impatient = !ended
-	if cn.closed || cn.Upload == nil || !cn.Upload.Paused {
+	switch {
+	case cn.held != nil:
+		w := cn.held
+		cn.held = nil
+		cn.resume(func(r *request) { w.Reply(&r.Request) })
+		w.End()
+	case cn.Upload != nil && cn.Upload.Paused:
+		cn.resume(func(r *request) { r.endUpload(nil) })
+	default: // the request is in the input
 		cn.Answering = false
 		cn.Socket.Resume()
 		return
 	}
-	cn.resume(func(r *request) { r.endUpload(nil) })
+	cn.impatient = false
+}
+
+// dropHeld frees what waits for a hold, of a connection that is closed.
+func (cn *conn) dropHeld() {
+	cn.leaveHold()
+	if cn.held != nil {
+		cn.held.End()
+		cn.held = nil
+	}
 }
 
 // heldBeyond returns the holds on partitions that this node does not serve. The transactions that hold

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"math"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -212,6 +213,23 @@ func (l *listing) execute(r *request) {
 	}
 	r.Keys, r.Partitions, r.listed, r.Listed, r.Upload = keys, partitions, nil, false, nil
 }
+
+// move hands the present request over to another listing, which executes it again.
+func (l *listing) move(r *request) *listing {
+	next := new(listing)
+	*next, *l = *l, listing{heap: l.heap}
+	next.upload, r.Upload = r.Upload, nil
+	return next
+}
+
+// Run does nothing: the listing waits for the end of a hold.
+func (l *listing) Run(context.Context) {}
+
+// Reply executes the request.
+func (l *listing) Reply(r *exec.Request) { l.execute(r.Host.(*request)) }
+
+// End frees what was not given away.
+func (l *listing) End() { l.end() }
 
 // give hands the arguments and their memory over to the request that is executed.
 func (l *listing) give() (input *netloop.Buffer) {

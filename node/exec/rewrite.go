@@ -160,6 +160,13 @@ func (w *Rewrite) Reply(r *Request) {
 	r.Upload, r.Rewrite = nil, nil
 }
 
+// Move hands the command over to another Rewrite, which executes it again.
+func (w *Rewrite) Move() *Rewrite {
+	next := new(Rewrite)
+	*next, *w = *w, Rewrite{}
+	return next
+}
+
 // End frees the values and the upload that the command has not used.
 func (w *Rewrite) End() {
 	w.DropValues()
