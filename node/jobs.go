@@ -293,14 +293,18 @@ func (cn *conn) finish(j *job, reply func(r *request), end func()) {
 	if j.cancel != nil {
 		j.cancel() // the context's memory
 	}
+	answer := func(r *request) {
+		r.Cmd = j.cmd
+		reply(r)
+	}
 	switch {
 	case j.of != nil:
-		cn.goOn(j.of, reply)
+		cn.goOn(j.of, answer)
 		end()
 	case cn.closed || cn.context().Err() != nil: // the node closes
 		end()
 	case j.token == 0:
-		cn.resume(reply)
+		cn.resume(answer)
 		end()
 	default:
 		cn.jobs.finished = append(cn.jobs.finished, completion{j, reply, end})

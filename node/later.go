@@ -247,10 +247,7 @@ func (r *request) gatherLater(e effort, keyed bool, f func(ctx context.Context, 
 			then()
 		}
 		cn.charge(j, len(reply.Head))
-		cn.finish(j, func(r *request) {
-			r.Cmd = j.cmd
-			r.answer(&reply)
-		}, reply.End)
+		cn.finish(j, func(r *request) { r.answer(&reply) }, reply.End)
 	})
 }
 
