@@ -121,6 +121,10 @@ bench: ## compare Dunlin with redis-server, memcached and twemproxy, about ten m
 	@mkdir -p bin
 	go run ./bench/race --picture bin/race.svg $(RACE)
 
+.PHONY: bench-types
+bench-types: ## compare hashes, sets, sorted sets and lists with redis-server and twemproxy, about twelve minutes (RACE=--short: two)
+	go run ./bench/race --types all $(RACE)
+
 .PHONY: bench-scale
 bench-scale: ## print the cost of a command by number of nodes, clients and loops, and with a hot key, about four minutes
 	@mkdir -p bin

@@ -24,7 +24,8 @@ type options struct {
 	length          time.Duration
 	keys            int
 	binary, picture string
-	curves          string
+	curves, types   string
+	amount          typesOptions
 	limit           time.Duration
 }
 
@@ -44,6 +45,9 @@ func main() {
 	flag.IntVar(&o.keys, "keys", 1_000_000, "keys of 64 bytes that every peer is filled with; a tenth of it of 256 and of 1,024")
 	flag.StringVar(&o.binary, "binary", "", "a dunlin binary; empty: build one from this checkout")
 	flag.StringVar(&o.curves, "curves", "", "no race, but what a command costs as one thing grows; some of: all,"+strings.Join(namesOf(curves, curveName), ","))
+	flag.StringVar(&o.types, "types", "", "no race, but collections: all, or some of "+strings.Join(namesOf(typesParts, typesPartName), ","))
+	flag.BoolVar(&o.amount.short, "short", false, "of collections, fewer and shorter runs: two minutes")
+	flag.BoolVar(&o.amount.huge, "huge", false, "of collections, values of 10 million elements, too")
 	flag.StringVar(&o.picture, "picture", "", "write an SVG picture of the results to this file")
 	flag.DurationVar(&o.limit, "limit", 0, "end the race after this time, with what was measured; 0: 30 minutes, with --full two hours")
 	flag.Parse()
@@ -91,6 +95,10 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
+	parts, err := pick("part", strings.TrimPrefix(o.types, "all"), typesParts, typesPartName)
+	if err != nil {
+		return err
+	}
 	// Workers of package load keep their processor while they wait.
 	runtime.GOMAXPROCS(max(runtime.NumCPU(), o.threads+1))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -111,9 +119,13 @@ func run(o options) error {
 	}
 	r.writeMachine(ctx, os.Stdout, os.Args[1:])
 	var picture []byte
-	if o.curves != "" {
+	switch {
+	case o.types != "":
+		r.keys = 1 // of strings, which are not measured
+		err = r.runTypes(ctx, s, parts, o.amount, os.Stdout)
+	case o.curves != "":
 		picture, err = r.allCurves(ctx, s, picked)
-	} else {
+	default:
 		picture, err = r.whole(ctx, s, entered, o.open)
 	}
 	if o.picture != "" && picture != nil {

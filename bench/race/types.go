@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// The types mode (--types) compares collections: hashes, sets, sorted sets and lists. It has two parts.
+//
+//	elements   what an element takes in memory, and an operation on it in processor time, for values of
+//	           10 to a million elements: a node beside redis-server, one connection, pipelines of 64
+//	commands   the tests of redis-benchmark: all peers, 50 clients, pipelines of 1, 16 and 64
+//
+// redis-benchmark is one thread, and slower than most servers: see the processor time.
+
+// typesPart is one part of the types mode.
+type typesPart struct {
+	name  string
+	peers []string
+	run   func(r *race, ctx context.Context, o typesOptions, w io.Writer) error
+}
+
+// typesOptions say how much is measured.
+type typesOptions struct {
+	short bool
+	huge  bool // values of 10 million elements, too
+}
+
+var typesParts = []typesPart{
+	{"elements", []string{"redis", "dunlin-node"}, (*race).runElements},
+	{"commands", []string{"redis", "dunlin-node", "twemproxy+3", "dunlin+3"}, (*race).runCommands},
+}
+
+func typesPartName(p typesPart) string { return p.name }
+
+// runTypes measures parts one after the other and prints each, even if it ended early.
+func (r *race) runTypes(ctx context.Context, s *stable, picked []typesPart, o typesOptions, w io.Writer) (err error) {
+	for _, part := range picked {
+		var entered []peer
+		for _, p := range peers {
+			if slices.Contains(part.peers, p.name) {
+				entered = append(entered, p)
+			}
+		}
+		bad := r.prepare(ctx, s, entered)
+		if bad == nil {
+			bad = r.awaitCollections(ctx)
+		}
+		if bad == nil {
+			bad = part.run(r, ctx, o, w)
+		}
+		for _, l := range r.live {
+			l.end()
+		}
+		r.live = nil
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err = errors.Join(err, bad) // the other part does not depend on it
+	}
+	r.writeNotes(w, false)
+	return err
+}
+
+// awaitCollections waits until all peers execute commands on collections: a cluster of Dunlin does when
+// its protocol level has risen.
+func (r *race) awaitCollections(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	for _, l := range r.live {
+		t, err := dialTalk(ctx, l.addr)
+		if err != nil {
+			return err
+		}
+		for _, err = t.do("SADD", "ready", "1"); err != nil; _, err = t.do("SADD", "ready", "1") {
+			select {
+			case <-ctx.Done():
+				t.close()
+				return fmt.Errorf("%s executes no commands on collections after %v: %w", l.name, readyLimit, err)
+			case <-time.After(pollInterval):
+			}
+		}
+		t.close()
+	}
+	return nil
+}
+
+// cost is what one run took of a peer's servers.
+type cost struct {
+	ops float64 // a second
+	cpu float64 // nanoseconds per operation, of all its processes
+}
+
+// costOf measures f, which does so many operations as it returns.
+func costOf(l *live, f func() (done int, err error)) (c cost, err error) {
+	before, err := l.fineTime()
+	if err != nil {
+		return c, err
+	}
+	begin := time.Now()
+	done, err := f()
+	if err != nil {
+		return c, err
+	}
+	if done == 0 {
+		return c, errors.New("nothing was done")
+	}
+	c.ops = float64(done) / time.Since(begin).Seconds()
+	after, err := l.fineTime()
+	c.cpu = float64((after - before).Nanoseconds()) / float64(done)
+	return c, err
+}
+
+// fineTime is the processor time of all threads that the peer's processes have. It is finer than usage,
+// whose ticks are as long as some runs, and lacks threads that have ended.
+func (l *live) fineTime() (sum time.Duration, err error) {
+	for _, p := range l.procs {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+		if err != nil || len(files) == 0 {
+			return 0, errors.Join(err, fmt.Errorf("cannot read the time of %s", p.name))
+		}
+		for _, file := range files {
+			first, _, _ := strings.Cut(readText(file), " ") // proc_pid_schedstat(5); empty: it has just ended
+			ran, _ := strconv.ParseInt(first, 10, 64)
+			sum += time.Duration(ran)
+		}
+	}
+	return sum, nil
+}
+
+// medianCost is the medians of some runs, and false if there are none.
+func medianCost(all []cost) (c cost, ok bool) {
+	if len(all) == 0 {
+		return c, false
+	}
+	return cost{
+		ops: medianOf(all, func(c cost) float64 { return c.ops }),
+		cpu: medianOf(all, func(c cost) float64 { return c.cpu }),
+	}, true
+}
+
+// writeTable prints lines whose cells are separated by tabs.
+func writeTable(w io.Writer, header string, lines []string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, header)
+	fmt.Fprintln(t, strings.Join(lines, "\n"))
+	_ = t.Flush() // text for people
+}

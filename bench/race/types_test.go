@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTalkReadsReplies(t *testing.T) {
+	f := func(replies, want string, wantErr bool) {
+		t.Helper()
+		in := bufio.NewReader(strings.NewReader(replies + "+next\r\n"))
+		talk := talk{in: in}
+		got, err := talk.reply(true)
+		if got != want || (err != nil) != wantErr {
+			t.Errorf("%q: %q, %v, want %q, error %t", replies, got, err, want, wantErr)
+		}
+		if next, err := talk.reply(true); next != "next" {
+			t.Errorf("behind %q: %q, %v", replies, next, err)
+		}
+	}
+	f("+OK\r\n", "OK", false)
+	f(":17\r\n", "17", false)
+	f("$5\r\na\r\nbc\r\n", "a\r\nbc", false)
+	f("$-1\r\n", "", false)
+	f("*2\r\n$1\r\n0\r\n*3\r\n:1\r\n$-1\r\n$2\r\nab\r\n", "", false)
+	f("*-1\r\n", "", false)
+	f("-ERR no\r\n", "", true)
+	f("?\r\n", "", true)
+}
+
+func TestCommandsOfFamilies(t *testing.T) {
+	for i := range families {
+		f := newFilling(&families[i], 10, 16)
+		if f.values*f.length != elementsAtLeast {
+			t.Errorf("%s: %d values of %d elements", f.family.name, f.values, f.length)
+		}
+		if n := len(f.names[9]); n != f.name {
+			t.Errorf("%s: a name of %d bytes, want %d", f.family.name, n, f.name)
+		}
+		for range 1000 {
+			f.skewed = !f.skewed
+			if _, i := f.any(); i < 0 || i >= f.length {
+				t.Fatalf("%s: element %d of %d", f.family.name, i, f.length)
+			}
+		}
+		if words := f.family.insert(f, "v:1", 3); words[1] != "v:1" || !slices.Contains(words, f.names[3]) {
+			t.Errorf("%s: %q", f.family.name, words)
+		}
+	}
+}
+
+func TestPerSecondOf(t *testing.T) {
+	got, err := perSecondOf("\"test\",\"rps\"\n\"LPUSH\",\"1234.50\",\"0.1\"\n")
+	if got != 1234.5 || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := perSecondOf("Error from server\n"); err == nil {
+		t.Errorf("%v, want an error", got)
+	}
+}
+
+func TestRatioOf(t *testing.T) {
+	of, than := []cost{{200, 50}, {300, 50}, {400, 50}}, []cost{{100, 100}, {100, 0}, {100, 100}}
+	if got := ratioOf(of, than); got != "3.00x, 0.50x" {
+		t.Errorf("%s: a round without processor time counts", got)
+	}
+	if got := ratioOf(nil, than); got != "-" {
+		t.Errorf("%s, want none", got)
+	}
+}
+
+// TestTypesEnd has both parts end when the race does.
+func TestTypesEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := &race{say: io.Discard, rounds: 1}
+	for _, part := range typesParts {
+		if err := part.run(r, ctx, typesOptions{short: true}, io.Discard); err == nil && part.name == "elements" {
+			t.Errorf("%s does not say that it was ended", part.name)
+		}
+	}
+}
