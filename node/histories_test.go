@@ -43,6 +43,7 @@ var historyKinds = []historyKind{
 	{"hash", (*history).changeHash, []string{"HGETALL"}, 2},
 	{"set", (*history).changeSet, []string{"SMEMBERS"}, 1},
 	{"zset", (*history).changeSortedSet, []string{"ZRANGE", "0", "-1", "WITHSCORES"}, 0},
+	{"geo", (*history).changeGeo, []string{"ZRANGE", "0", "-1", "WITHSCORES"}, 0},
 	{"list", (*history).changeList, []string{"LRANGE", "0", "-1"}, 0},
 }
 
@@ -114,75 +115,6 @@ func (h *history) elementsFor(name, key string) []string {
 	return h.several([]string{name, key}, func() []string { return []string{h.element()} })
 }
 
-func (h *history) changeString(key string) []string {
-	if h.r.IntN(3) == 0 {
-		return []string{"APPEND", key, strconv.Itoa(h.r.IntN(1000))}
-	}
-	return []string{"SET", key, strings.Repeat("v", h.r.IntN(1500))}
-}
-
-func (h *history) changeHash(key string) []string {
-	switch h.r.IntN(10) {
-	case 0, 1, 2:
-		return h.elementsFor("HDEL", key)
-	case 3:
-		return []string{"HINCRBY", key, "counter", "7"}
-	case 4:
-		millis := strconv.Itoa(h.r.IntN(5) + h.r.IntN(2)*3_600_000)
-		return []string{"HPEXPIRE", key, millis, "FIELDS", "2", h.element(), h.element()}
-	}
-	return h.several([]string{"HSET", key}, func() []string { return []string{h.element(), h.value()} })
-}
-
-func (h *history) changeSet(key string) []string {
-	switch h.r.IntN(10) {
-	case 0, 1, 2:
-		return h.elementsFor("SREM", key)
-	case 3:
-		return []string{"SPOP", key, strconv.Itoa(1 + h.r.IntN(20))}
-	case 4:
-		return []string{"SMOVE", key, h.key(), h.element()}
-	}
-	return h.elementsFor("SADD", key)
-}
-
-func (h *history) changeSortedSet(key string) []string {
-	switch h.r.IntN(10) {
-	case 0, 1:
-		return h.elementsFor("ZREM", key)
-	case 2:
-		return []string{"ZINCRBY", key, "1.5", h.element()}
-	case 3:
-		return []string{h.one("ZPOPMIN", "ZPOPMAX"), key, strconv.Itoa(1 + h.r.IntN(10))}
-	case 4:
-		return []string{"ZREMRANGEBYRANK", key, "0", strconv.Itoa(h.r.IntN(20))}
-	}
-	return h.several([]string{"ZADD", key}, func() []string { return []string{strconv.Itoa(h.r.IntN(1000)), h.element()} })
-}
-
-func (h *history) changeList(key string) []string {
-	switch h.r.IntN(12) {
-	case 0, 1, 2:
-		return []string{h.one("LPOP", "RPOP"), key, strconv.Itoa(1 + h.r.IntN(20))}
-	case 3:
-		return []string{"LSET", key, strconv.Itoa(h.r.IntN(20) - 10), h.value()}
-	case 4:
-		return []string{"LINSERT", key, h.one("BEFORE", "AFTER"), h.element(), h.element()}
-	case 5:
-		return []string{"LREM", key, strconv.Itoa(h.r.IntN(5) - 2), h.element()}
-	case 6:
-		return []string{"LTRIM", key, strconv.Itoa(h.r.IntN(10)), strconv.Itoa(-1 - h.r.IntN(10))}
-	case 7:
-		return []string{"LMOVE", key, h.key(), h.one("LEFT", "RIGHT"), h.one("LEFT", "RIGHT")}
-	}
-	return h.several([]string{h.one("RPUSH", "LPUSH"), key}, func() []string {
-		if h.r.IntN(10) == 0 {
-			return []string{h.value()}
-		}
-		return []string{h.element()}
-	})
-}
-
 // request returns a random command, of those that the node knows.
 func (h *history) request() (args []string) {
 	for {
@@ -199,6 +131,8 @@ func (h *history) request() (args []string) {
 			args = []string{"PERSIST", h.key()}
 		case 6:
 			args = []string{"COPY", h.key(), h.key(), "REPLACE"}
+		case 7:
+			args = h.restored()
 		default:
 			args = h.kind.change(h, h.key())
 		}
