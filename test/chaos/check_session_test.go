@@ -207,15 +207,9 @@ func (d *diver) hangUp() bool {
 	if len(d.retired) > 0 { // their writes were executed or dropped long ago
 		d.Add(func([]byte) {}, append([]string{"UNLINK"}, d.retired...)...)
 	}
-	d.retired = d.line("", d.own)[1:]
-	for _, c := range d.collections {
-		d.retired = append(d.retired, c.Key)
-	}
-	for _, q := range d.queues {
-		d.retired = append(d.retired, q.item.Key)
-	}
 	life := fmt.Sprintf("%s:life%d", d.name, d.life)
-	d.own, d.collections, d.queues = nil, d.X.newCollections(life), d.X.newQueues(life)
+	d.retired = append(d.line("", d.own)[1:], d.acquire(life, false)...)
+	d.own = nil
 	for i := range keysPerMixer {
 		d.own = append(d.own, NewHistory(fmt.Sprintf("%s:life%d:%d", d.name, d.life, i)))
 	}

@@ -77,7 +77,7 @@ func (x *Rig) startDivers() (divers []*diver) {
 	for _, d := range divers {
 		if !d.rude {
 			x.Keys = append(x.Keys, d.own...)
-			x.Collections, x.Queues = append(x.Collections, d.collections...), append(x.Queues, d.queues...)
+			x.share(d.mixer)
 		}
 	}
 	for _, d := range divers {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,15 +76,6 @@ func (d *diver) discard(h *History) {
 		}
 		h.Answered(seq, notExecuted)
 	}, "DISCARD")
-}
-
-// exactly adds a command with only one right reply.
-func (d *diver) exactly(want string, args ...string) {
-	d.Add(func(reply []byte) {
-		if string(reply) != want {
-			d.X.Violate("%s: %s answers %.80q, want %s", d.name, args[0], reply, strconv.Quote(want))
-		}
-	}, args...)
 }
 
 func (s *Session) isNullArray(reply []byte) bool {

@@ -93,6 +93,8 @@ func (x *Rig) askKinds() {
 		}
 	}
 	x.lists = knows("RPUSH", "LPOP", "LRANGE")
+	x.fades = knows("HSETEX", "HGETEX", "HGETDEL", "HPEXPIRE")
+	x.moves = x.lists && len(x.kinds) == len(kinds) && knows("SMOVE", "LMOVE", "RENAMENX", "COPY", "DUMP", "RESTORE")
 }
 
 // collects reports whether the cluster's level allows collections.
@@ -130,6 +132,10 @@ var sizes = []struct {
 	form     form
 }{{"small", 6, brief}, {"swings", 200, brief}, {"large", 24, long}}
 
+// bigElements of the form huge are a few MB: the snapshot of a big hash goes in many chunks, between
+// which its node may die.
+const bigElements = 64
+
 // NewCollection returns a collection that nobody has written yet.
 func NewCollection(k *kind, key string, elements int, f form) *Collection {
 	c := &Collection{kind: k, Key: key, names: map[string]int{}}
@@ -150,8 +156,11 @@ func NewCollection(k *kind, key string, elements int, f form) *Collection {
 // alike is how many collections of a kind and size a client has, so that each node has some.
 const alike = 3
 
-// newCollections returns some of each kind and size.
-func (x *Rig) newCollections(name string) (all []*Collection) {
+// newCollections returns some of each kind and size, with a big hash or without.
+func (x *Rig) newCollections(name string, big bool) (all []*Collection) {
+	if big && x.fades {
+		all = append(all, NewCollection(kinds[0], "hash:"+name+":big", bigElements, huge))
+	}
 	for _, k := range x.kinds {
 		for _, size := range sizes {
 			for i := range alike {
@@ -173,7 +182,7 @@ func (c *Collection) name(i int) string {
 // some returns different elements, some of them or most.
 func (c *Collection) some(rng *rand.Rand) []int {
 	n := 1 + rng.IntN(4)
-	if rng.IntN(4) == 0 {
+	if rng.IntN(4) == 0 && !c.isBig() {
 		n = 1 + rng.IntN(len(c.Elements))
 	}
 	chosen := rng.Perm(len(c.Elements))[:n]
@@ -195,6 +204,8 @@ func (c *Collection) some(rng *rand.Rand) []int {
 	return append(rest, 0, 1)
 }
 
+func (c *Collection) isBig() bool { return c.Elements[0].form == huge }
+
 // all returns all elements.
 func (c *Collection) all() []int {
 	all := make([]int, len(c.Elements))
@@ -210,7 +221,9 @@ func (s *Session) collect(c *Collection) {
 		c.shrinks = !c.shrinks
 	}
 	switch n := s.Rng.IntN(100); {
-	case n < 4:
+	case s.X.fades && c.kind == kinds[0] && s.Rng.IntN(4) == 0:
+		s.fade(c)
+	case n < 4 || n > 10 && c.isBig() && s.Rng.IntN(4) > 0:
 		s.length(c)
 	case n < 20:
 		s.element(c, s.Rng.IntN(len(c.Elements)), true)

@@ -39,11 +39,12 @@ type History struct {
 	undone  span        // writes lost when an older write showed, the latest time
 	refused map[uint64]bool
 	deletes map[uint64]bool // which writes are deletions
+	lives   map[uint64]life // of writes that expire (fading.go)
 }
 
 // NewHistory returns the history of a key that nobody has written yet.
 func NewHistory(key string) *History {
-	return &History{Key: key, partition: ring.PartitionOf([]byte(key)), refused: map[uint64]bool{}, deletes: map[uint64]bool{}}
+	return &History{Key: key, partition: ring.PartitionOf([]byte(key)), refused: map[uint64]bool{}, deletes: map[uint64]bool{}, lives: map[uint64]life{}}
 }
 
 // span is a range of writes, without the first and with the last.
@@ -55,6 +56,7 @@ func (s span) has(seq uint64) bool { return seq > s.after && seq <= s.upTo }
 type sight struct {
 	Floor, Gone, settled, issued uint64
 	undone                       span
+	at                           time.Time
 }
 
 // absence is a read that found nothing, or an older write than it should have. It is right only if
@@ -100,6 +102,7 @@ func (h *History) issueLocked(now time.Time) (seq uint64) {
 		old := func(seq uint64, _ bool) bool { return seq <= h.Dropped && seq < h.floor }
 		maps.DeleteFunc(h.refused, old)
 		maps.DeleteFunc(h.deletes, old)
+		maps.DeleteFunc(h.lives, func(seq uint64, _ life) bool { return old(seq, true) })
 	}
 	h.Sent = append(h.Sent, now)
 	h.Acks = append(h.Acks, time.Time{})
@@ -128,7 +131,7 @@ func (h *History) remove(now time.Time) (seq uint64) {
 func (h *History) presence(upTo uint64) (may, must bool) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	must = h.acked > h.gone
+	must = h.acked > h.gone && !h.mayBeDeadLocked(h.acked, time.Now())
 	for seq := max(h.acked, 1); seq <= upTo; seq++ {
 		switch {
 		case h.refused[seq]:
@@ -171,7 +174,7 @@ func (h *History) newest(s sight, value []byte) bool {
 		return true // there is no write, or the last one has failed
 	}
 	if value == nil {
-		return h.deletes[s.issued]
+		return h.deletes[s.issued] || h.mayBeDeadLocked(s.issued, time.Now())
 	}
 	if h.form == present {
 		return !h.deletes[s.issued]
@@ -216,7 +219,7 @@ func (h *History) Look() sight {
 }
 
 func (h *History) lookLocked() sight {
-	return sight{h.floor, h.gone, h.settled, h.issuedLocked(), h.undone}
+	return sight{h.floor, h.gone, h.settled, h.issuedLocked(), h.undone, time.Now()}
 }
 
 // lookOwn adds to s what is known when the reply to the writer's own read arrives: the read was
@@ -234,7 +237,7 @@ func (h *History) read(s sight, value []byte, now time.Time) (*absence, error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	if value == nil {
-		if h.mayBeDeletedLocked(s) {
+		if h.mayBeDeletedLocked(s, now) {
 			return nil, nil
 		}
 		return h.missingLocked(s, now), nil
@@ -251,6 +254,8 @@ func (h *History) read(s sight, value []byte, now time.Time) (*absence, error) {
 		return nil, fmt.Errorf("%s shows write %d, whose reply said that it was not executed", h.Key, seq)
 	case seq <= s.Gone, s.undone.has(seq):
 		return nil, fmt.Errorf("%s shows write %d again, after it was missing", h.Key, seq)
+	case h.isDeadLocked(s, seq):
+		return nil, fmt.Errorf("%s shows write %d, long after it has expired", h.Key, seq)
 	case seq < s.Floor:
 		return h.olderLocked(s, seq, now), nil
 	}
@@ -276,9 +281,9 @@ func (h *History) believe(value []byte) error {
 	return err
 }
 
-func (h *History) mayBeDeletedLocked(s sight) bool {
+func (h *History) mayBeDeletedLocked(s sight, now time.Time) bool {
 	for seq := max(s.Floor, 1); seq <= h.issuedLocked(); seq++ {
-		if h.deletes[seq] && !h.refused[seq] {
+		if (h.deletes[seq] || h.mayBeDeadLocked(seq, now)) && !h.refused[seq] {
 			return true
 		}
 	}
@@ -292,6 +297,11 @@ func (h *History) missingLocked(s sight, now time.Time) *absence {
 	base := s.Gone // the last state in which the key was missing
 	for seq := range h.deletes {
 		if seq < s.Floor && !h.refused[seq] {
+			base = max(base, seq)
+		}
+	}
+	for seq := range h.lives {
+		if seq < s.Floor && !h.refused[seq] && h.mayBeDeadLocked(seq, now) {
 			base = max(base, seq)
 		}
 	}

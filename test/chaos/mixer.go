@@ -15,17 +15,29 @@ type mixer struct {
 	own         []*History
 	collections []*Collection
 	queues      []*Queue
+	bundles     []*Bundle
+	transits    []*Transit
 	counter     counter
 }
 
 func (x *Rig) newMixer(proxy *harness.Member, name string) *mixer {
 	key := "count:" + name
-	m := &mixer{Session: x.NewSession(proxy, name), collections: x.newCollections(name), queues: x.newQueues(name)}
+	m := &mixer{Session: x.NewSession(proxy, name)}
+	m.acquire(name, true)
 	m.counter = counter{key: key, partition: ring.PartitionOf([]byte(key)), sent: time.Now()}
 	for i := range keysPerMixer {
 		m.own = append(m.own, NewHistory(fmt.Sprintf("%s:%d", name, i)))
 	}
 	return m
+}
+
+// acquire gives the client collections of all sorts, under new keys, and returns the keys of those
+// that it had.
+func (m *mixer) acquire(name string, big bool) (old []string) {
+	old = retired(m.collections, m.queues, m.bundles, m.transits)
+	m.collections, m.queues = m.X.newCollections(name, big), m.X.newQueues(name)
+	m.bundles, m.transits = m.X.newBundles(name), m.X.newTransits(name, big)
+	return old
 }
 
 func (m *mixer) run() {
@@ -94,7 +106,17 @@ const collectOneIn = 5
 // addCollected adds a random command on an own collection, or reads any.
 func (m *mixer) addCollected() {
 	m.X.collected.Add(1)
-	switch n := m.Rng.IntN(20); {
+	switch n := m.Rng.IntN(25); {
+	case n == 20 && len(m.bundles) > 0:
+		m.bundle(m.bundles[m.Rng.IntN(len(m.bundles))])
+	case n > 20 && n < 24 && len(m.transits) > 0:
+		m.transit(m.transits[m.Rng.IntN(len(m.transits))])
+	case n == 24 && len(m.X.Bundles) > 0 && m.Rng.IntN(2) == 0:
+		m.readBundle(m.X.Bundles[m.Rng.IntN(len(m.X.Bundles))], false)
+	case n == 24 && len(m.X.Transits) > 0:
+		if t := m.X.Transits[m.Rng.IntN(len(m.X.Transits))]; !t.isBig() || m.Rng.IntN(8) == 0 {
+			m.readTransit(t, false)
+		}
 	case n < 4 && len(m.queues) > 0:
 		m.queue(m.queues[m.Rng.IntN(len(m.queues))])
 	case n == 4 && len(m.X.Queues) > 0:
@@ -103,7 +125,9 @@ func (m *mixer) addCollected() {
 		c := m.X.Collections[m.Rng.IntN(len(m.X.Collections))]
 		m.element(c, m.Rng.IntN(len(c.Elements)), false)
 	case n < 10 && len(m.X.Collections) > 0:
-		m.Whole(m.X.Collections[m.Rng.IntN(len(m.X.Collections))], false)
+		if c := m.X.Collections[m.Rng.IntN(len(m.X.Collections))]; !c.isBig() || m.Rng.IntN(8) == 0 {
+			m.Whole(c, false)
+		}
 	default:
 		m.collect(m.collections[m.Rng.IntN(len(m.collections))])
 	}

@@ -33,8 +33,12 @@ type Rig struct {
 	Keys        []*History    // of all mixers, read by every one of them
 	Collections []*Collection // likewise
 	Queues      []*Queue      // likewise
+	Bundles     []*Bundle     // likewise
+	Transits    []*Transit    // likewise
 	kinds       []*kind       // of collections that the members know
 	lists       bool          // likewise
+	fades       bool          // fields of hashes can expire
+	moves       bool          // elements can be moved between keys
 	Probers     []*prober
 	stop        chan struct{}
 	Running     sync.WaitGroup
@@ -126,7 +130,7 @@ func StartWith(t testing.TB, o Options) *Rig {
 	t.Cleanup(x.endSessions)
 	for _, m := range mixers {
 		x.Keys = append(x.Keys, m.own...)
-		x.Collections, x.Queues = append(x.Collections, m.collections...), append(x.Queues, m.queues...)
+		x.share(m)
 	}
 	for _, m := range mixers {
 		x.Running.Go(m.run)
@@ -140,6 +144,12 @@ func StartWith(t testing.TB, o Options) *Rig {
 	x.servedAgain("before the first fault")
 	harness.Eventually(t, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
 	return x
+}
+
+// share lets all mixers read what one has.
+func (x *Rig) share(m *mixer) {
+	x.Collections, x.Queues = append(x.Collections, m.collections...), append(x.Queues, m.queues...)
+	x.Bundles, x.Transits = append(x.Bundles, m.bundles...), append(x.Transits, m.transits...)
 }
 
 // newRig starts the cluster, without clients.
@@ -305,6 +315,12 @@ func (x *Rig) readAll() {
 			}
 			for _, q := range x.Queues {
 				s.Range(q, true)
+			}
+			for _, b := range x.Bundles {
+				s.readBundle(b, false)
+			}
+			for _, t := range x.Transits {
+				s.readTransit(t, false)
 			}
 		}
 		s.Exchange()

@@ -40,7 +40,7 @@ func (s *Session) Add(judge func(reply []byte), args ...string) {
 		request[i] = []byte(a)
 	}
 	s.Judges = append(s.Judges, judge)
-	if line := strings.Join(args, " "); s.inline > 0 && len(line) < 32<<10 && s.Rng.IntN(s.inline) == 0 {
+	if line := strings.Join(args, " "); s.inline > 0 && len(line) < 32<<10 && args[0] != "RESTORE" && s.Rng.IntN(s.inline) == 0 {
 		s.out = append(append(s.out, line...), "\r\n"[s.Rng.IntN(2):]...)
 		return
 	}
@@ -277,4 +277,13 @@ func (x *Rig) Outcome(s *Session, reply []byte, want string) outcome {
 	}
 	x.Violate("%s: an error that no client expects: %.120q", s.name, reply)
 	return unknown
+}
+
+// exactly adds a command with only one right reply.
+func (s *Session) exactly(want string, args ...string) {
+	s.Add(func(reply []byte) {
+		if string(reply) != want {
+			s.X.Violate("%s: %s answers %.80q, want %s", s.name, args[0], reply, strconv.Quote(want))
+		}
+	}, args...)
 }

@@ -16,6 +16,7 @@ const (
 	brief        // like long, with a few bytes only
 	score        // the number of the write
 	present      // only that the last write is no deletion
+	huge         // like long, with tens of KB
 )
 
 // value returns what write seq stores.
@@ -23,6 +24,8 @@ func (h *History) value(seq uint64) []byte {
 	switch h.form {
 	case brief:
 		return appendFilled(nil, h.Key, seq, int(seq%13))
+	case huge:
+		return appendFilled(nil, h.Key, seq, hugeFiller+int(seq*31%700))
 	case score:
 		return strconv.AppendUint(nil, seq, 10)
 	case present:
@@ -54,6 +57,9 @@ func (h *History) parseLocked(s sight, shown []byte) (seq uint64, err error) {
 
 // LargeEvery says which values are too large for the common lane: one in this many.
 const LargeEvery = 97
+
+// hugeFiller is less than what is staged in pieces.
+const hugeFiller = 40 << 10
 
 func fillerLen(seq uint64) int {
 	if seq%LargeEvery == 0 {
