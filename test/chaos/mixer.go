@@ -141,3 +141,34 @@ func (m *mixer) some(from []*History) []*History {
 	}
 	return chosen
 }
+
+// share lets all mixers read what one has.
+func (x *Rig) share(m *mixer) {
+	x.Collections, x.Queues = append(x.Collections, m.collections...), append(x.Queues, m.queues...)
+	x.Bundles, x.Transits = append(x.Bundles, m.bundles...), append(x.Transits, m.transits...)
+}
+
+// readAll reads all keys once more through both proxies.
+func (x *Rig) readAll() {
+	for _, p := range x.C.ByRole("proxy") {
+		s := x.NewSession(p, "last reader at "+p.ID)
+		for _, h := range x.Keys {
+			s.Get(h, false)
+		}
+		if x.collects() {
+			for _, c := range x.Collections {
+				s.Whole(c, false)
+			}
+			for _, q := range x.Queues {
+				s.Range(q, true)
+			}
+			for _, b := range x.Bundles {
+				s.readBundle(b, false)
+			}
+			for _, t := range x.Transits {
+				s.readTransit(t, false)
+			}
+		}
+		s.Exchange()
+	}
+}

@@ -96,8 +96,9 @@ type Options struct {
 	Deletes bool             // mixers also delete keys
 	Network *harness.Network // nil: all on the loopback interface
 	relayed bool
-	flags   []string // for nodes
-	Flags   []string // for every member
+	// NodeFlags are for nodes, Flags for every member.
+	NodeFlags, Flags []string
+	Within           time.Duration // what Settle waits for at most; 0: SettleTime
 	// Password and Secret are those of the members; "" for none. Flags must say so, too.
 	Password, Secret string
 	// Evicts is set if a key may be missing at any time, because nodes are full or others delete it.
@@ -146,18 +147,12 @@ func StartWith(t testing.TB, o Options) *Rig {
 	return x
 }
 
-// share lets all mixers read what one has.
-func (x *Rig) share(m *mixer) {
-	x.Collections, x.Queues = append(x.Collections, m.collections...), append(x.Queues, m.queues...)
-	x.Bundles, x.Transits = append(x.Bundles, m.bundles...), append(x.Transits, m.transits...)
-}
-
 // newRig starts the cluster, without clients.
 func newRig(t testing.TB, seed uint64, o Options) *Rig {
 	t.Helper()
 	c := harness.StartClusterWith(t, harness.StartOptions{
 		Nodes: 3, Proxies: 2, Relayed: o.relayed, Network: o.Network, Clocks: o.Clocks, Path: o.path,
-		Flags: o.Flags, NodeFlags: append([]string{"--copies", strconv.Itoa(o.Copies)}, o.flags...),
+		Flags: o.Flags, NodeFlags: append([]string{"--copies", strconv.Itoa(o.Copies)}, o.NodeFlags...),
 	})
 	x := &Rig{T: t, C: c, Options: o, Seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}, losses: map[string]int{}}
 	x.Tables = watchTables([]byte(o.Secret), x.C.ByRole("node")...)
@@ -300,31 +295,6 @@ func (x *Rig) Finish() {
 		x.Violate("%d commands were parked for %v, though all keys were served again after %v", n, harness.ParkTime, x.Outage)
 	}
 	x.report()
-}
-
-// readAll reads all keys once more through both proxies.
-func (x *Rig) readAll() {
-	for _, p := range x.C.ByRole("proxy") {
-		s := x.NewSession(p, "last reader at "+p.ID)
-		for _, h := range x.Keys {
-			s.Get(h, false)
-		}
-		if x.collects() {
-			for _, c := range x.Collections {
-				s.Whole(c, false)
-			}
-			for _, q := range x.Queues {
-				s.Range(q, true)
-			}
-			for _, b := range x.Bundles {
-				s.readBundle(b, false)
-			}
-			for _, t := range x.Transits {
-				s.readTransit(t, false)
-			}
-		}
-		s.Exchange()
-	}
 }
 
 // JudgeAbsences notes a violation for each absence that neither a table nor a death explains. It

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -44,7 +45,7 @@ func (x *Rig) CountViolations() int {
 func (x *Rig) Settle(what string) (view time.Duration) {
 	x.T.Helper()
 	begin, why := time.Now(), ""
-	harness.Eventually(x.T, SettleTime, "all is settled, "+what, func() bool {
+	harness.Eventually(x.T, cmp.Or(x.Within, SettleTime), "all is settled, "+what, func() bool {
 		epoch := uint64(0)
 		if epoch, why = x.C.Agreed(); why != "" {
 			return false

@@ -23,6 +23,7 @@ func TestScenarioClocks(t *testing.T) {
 	for _, m := range s.C.Members {
 		s.tellsItsTime(m)
 	}
+	s.AwaitCollections()
 	n4 := s.add("n4")
 	s.rounds(func(i int) {
 		d := s.newDated(i)
@@ -63,7 +64,7 @@ func (s *scenario) tellsItsTime(m *harness.Member) {
 	asked.Exchange()
 }
 
-// dated is a set of keys whose expiry the test knows.
+// dated is a set of keys, and fields of hashes, whose expiry the test knows.
 type dated struct {
 	s      *scenario
 	keys   []*datedKey
@@ -72,6 +73,7 @@ type dated struct {
 
 type datedKey struct {
 	name      string
+	field     string // "" for a key
 	partition uint16
 	fleeting  bool // expires soon
 	// It expires between these times, by the machine's clock.
@@ -89,7 +91,45 @@ const (
 	// shorter, except that nodes read their clocks only now and then.
 	lateLimit, earlyLimit = 10 * time.Second, 100 * time.Millisecond
 	datedBatch            = 50
+	// datedHashes share out every second one among them: each has more fields than a small hash.
+	datedHashes = 2
 )
+
+// expiring is a request that stores it with an expiry.
+func (k *datedKey) expiring(option string, millis int64) []string {
+	n := strconv.FormatInt(millis, 10)
+	if k.field == "" {
+		return []string{"SET", k.name, "value", option, n}
+	}
+	return []string{"HSETEX", k.name, option, n, "FIELDS", "1", k.field, "value"}
+}
+
+func (k *datedKey) String() string { return k.name + " " + k.field }
+
+// stored is the reply to that.
+func (k *datedKey) stored() string {
+	if k.field == "" {
+		return "+OK\r\n"
+	}
+	return ":1\r\n"
+}
+
+// ask is a request for a time, PTTL or PEXPIRETIME.
+func (k *datedKey) ask(command string) []string {
+	if k.field == "" {
+		return []string{command, k.name}
+	}
+	return []string{"H" + command, k.name, "FIELDS", "1", k.field}
+}
+
+// time decodes the reply to that.
+func (k *datedKey) time(reply []byte) int64 {
+	if _, header, ok := resp.DecodeArray(reply); ok {
+		reply = reply[header:]
+	}
+	millis, _ := resp.DecodeInt(reply)
+	return millis
+}
 
 // newDated stores keys with short and long times to live, and with absolute times, which each node
 // judges by its own clock. The cluster is settled.
@@ -100,18 +140,21 @@ func (s *scenario) newDated(round int) *dated {
 	defer by.Link.Conn.Close()
 	for i := range datedKeys {
 		k := &datedKey{name: fmt.Sprintf("dated:%d:%d", round, i), fleeting: i%3 == 0}
+		if i%2 == 0 {
+			k.name, k.field = fmt.Sprintf("dated:%d:hash:%d", round, i/2%datedHashes), fmt.Sprint("field", i)
+		}
 		k.partition = ring.PartitionOf([]byte(k.name))
 		ttl := longTTL
 		if k.fleeting {
 			ttl = fleetingFrom + (fleetingTo-fleetingFrom)*time.Duration(i)/datedKeys
 		}
 		sent := time.Now()
-		expiry := []string{"PX", strconv.FormatInt(ttl.Milliseconds(), 10)}
+		request := k.expiring("PX", ttl.Milliseconds())
 		if i%3 == 1 {
-			expiry = []string{"PXAT", strconv.FormatInt(sent.Add(ttl).UnixMilli(), 10)}
+			request = k.expiring("PXAT", sent.Add(ttl).UnixMilli())
 		}
 		by.Add(func(reply []byte) {
-			if by.X.Outcome(by, reply, "+OK\r\n") != chaos.Executed {
+			if by.X.Outcome(by, reply, k.stored()) != chaos.Executed {
 				return
 			}
 			k.first, k.last = sent.Add(ttl), time.Now().Add(ttl)
@@ -120,7 +163,7 @@ func (s *scenario) newDated(round int) *dated {
 				k.last = k.first
 			}
 			d.keys = append(d.keys, k)
-		}, append([]string{"SET", k.name, "value"}, expiry...)...)
+		}, request...)
 		if len(by.Judges) == datedBatch && !by.Exchange() {
 			break
 		}
@@ -149,7 +192,7 @@ func (d *dated) check() (fleeting int) {
 	for _, k := range d.keys {
 		left := time.Duration(0)
 		by.Add(func(reply []byte) {
-			millis, _ := resp.DecodeInt(reply)
+			millis := k.time(reply)
 			switch left = time.Duration(millis) * time.Millisecond; {
 			case millis == -1: // it never expires
 				left = math.MaxInt64 / 2
@@ -157,15 +200,15 @@ func (d *dated) check() (fleeting int) {
 				fleeting++
 			}
 			d.judge(k, begin, left, lateLimit+missed)
-		}, "PTTL", k.name)
+		}, k.ask("PTTL")...)
 		by.Add(func(reply []byte) {
-			millis, _ := resp.DecodeInt(reply)
+			millis := k.time(reply)
 			// The time at its owner, in the end.
 			off := time.UnixMilli(millis).Add(-left).Sub(begin) - d.clockOf(table, k)
 			if millis >= 0 && (off < -earlyLimit || off > time.Since(begin)+earlyLimit) {
-				d.s.Violate("PEXPIRETIME %s at %v, but %v are left: the clock is off by %v more than its owner's", k.name, millis, left, off)
+				d.s.Violate("PEXPIRETIME %v at %v, but %v are left: the clock is off by %v more than its owner's", k, millis, left, off)
 			}
-		}, "PEXPIRETIME", k.name)
+		}, k.ask("PEXPIRETIME")...)
 		if len(by.Judges) >= datedBatch {
 			if !by.Exchange() {
 				break
@@ -180,9 +223,9 @@ func (d *dated) check() (fleeting int) {
 func (d *dated) judge(k *datedKey, begin time.Time, left, late time.Duration) {
 	now := time.Now()
 	if left < 0 && now.Before(k.first.Add(-earlyLimit)) {
-		d.s.Violate("%s is missing, %v before it expires", k.name, k.first.Sub(now))
+		d.s.Violate("%v is missing, %v before it expires", k, k.first.Sub(now))
 	}
 	if left >= 0 && (begin.Add(left).After(k.last.Add(late)) || now.Add(left).Before(k.first.Add(-earlyLimit))) {
-		d.s.Violate("%s expires in %v, want %v to %v", k.name, left, k.first.Sub(now), k.last.Sub(begin))
+		d.s.Violate("%v expires in %v, want %v to %v", k, left, k.first.Sub(now), k.last.Sub(begin))
 	}
 }
