@@ -307,3 +307,35 @@ func TestOwnerExpiresCopies(t *testing.T) {
 	}
 	f.wantFreed()
 }
+
+// A receiver whose clock is hours off has each expiry by its own clock: of a value that is sent whole, of
+// one that gets an expiry, and of one that gets another key.
+func TestFeedPartsBetweenClocks(t *testing.T) {
+	const p, now, at, hours = 5, 1_000_000_000_000, 1_000_000_001_000, 3 * 3_600_000
+	for _, shift := range []int64{hours, -hours} {
+		f := newBagFeed(t, 3)
+		f.replica.SetCopy(p, SpareCopy)
+		makeBag(t, f.owner, p, "sent", 10, 100)
+		with(f.owner, p, now, func(x Txn) { x.SetExpire([]byte("sent"), at) })
+		f.owner.Feed(p, testReceiver, Mark{Kind: 1})
+		f.owner.Snapshot(p, testReceiver, 0, 1<<20, now)
+		makeBag(t, f.owner, p, "expires", 10, 100)
+		makeBag(t, f.owner, p, "renamed", 10, 100)
+		with(f.owner, p, now, func(x Txn) {
+			x.SetExpire([]byte("expires"), at+1)
+			v, _ := bag(x, "renamed")
+			if err := x.Rename(v, []byte("name"), at+2); err != nil {
+				t.Fatal(err)
+			}
+		})
+		follow(t, f.owner, f.replica, testReceiver, shift, now+shift, &f.taker)
+		with(f.replica, p, now+shift, func(x Txn) {
+			for i, key := range []string{"sent", "expires", "name"} {
+				item, found := x.Peek([]byte(key))
+				if want := int64(at + i + int(shift)); !found || item.ExpireAt() != want {
+					t.Errorf("%s is there: %t, and expires at %d, want %d", key, found, item.ExpireAt(), want)
+				}
+			}
+		})
+	}
+}
