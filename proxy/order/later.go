@@ -114,6 +114,11 @@ func (m *Machine) Completed(p *Pipe, token uint64) (r Request, ok bool) {
 	if !d.asks && !m.broken.uncountsDeferred() {
 		d.Session.remote--
 	}
+	if d.writes {
+		// The refusals since the last RETRY were because of this write. Otherwise each of the long writes
+		// that a client pipelines would wait for the longest pause.
+		p.latch.rounds = 0
+	}
 	m.passOn(&d)
 	return d.Request, true
 }

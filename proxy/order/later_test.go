@@ -166,6 +166,35 @@ func TestDeferredWriteIsNotOvertaken(t *testing.T) {
 	}
 }
 
+// Long writes that a client pipelines follow one another without a pause: each one's completion explains
+// why the node has refused the next.
+func TestDeferredWritesFollowSoon(t *testing.T) {
+	h := newShell(t)
+	p, s := h.opened(common), &Session{Owner: noOwner{}}
+	for seq := range uint64(12) {
+		if h.send(s, common, 1, seq, request("APPEND", "x", "1")) == nil {
+			t.Fatalf("write %d waits, though nothing is deferred", seq)
+		}
+	}
+	for token := range uint64(11) {
+		if p.Front().Session == nil {
+			p.Pop() // the reply to RETRY
+		}
+		h.Later(p, token+1)
+		for p.Front() != nil {
+			h.Refused(p, Refusal{Epoch: 1}, h.now)
+		}
+		h.Completed(p, token+1)
+		h.now += 2 * time.Millisecond
+		h.RetryTimer(h.now)
+		h.run()
+		p.Wrote(len(p.Queued()))
+		if h.Parking() != 0 {
+			t.Fatalf("after %d writes the next one waits for longer", token+1)
+		}
+	}
+}
+
 // A deferred request with keys in several partitions blocks these, though it only reads.
 func TestDeferredOfSeveralPartitions(t *testing.T) {
 	h := newShell(t)

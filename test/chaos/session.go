@@ -57,7 +57,13 @@ func (s *Session) Exchange() bool {
 	s.out, s.Judges = s.out[:0], s.Judges[:0]
 	sent := make(chan error, 1)
 	cut := s.Rng.IntN(len(out) + 1) // the batch is sent in two pieces
-	go func() { sent <- errors.Join(s.Link.Send(out[:cut]), s.Link.Send(out[cut:])) }()
+	go func() {
+		err := s.Link.Send(out[:cut])
+		if err == nil {
+			err = s.Link.Send(out[cut:])
+		}
+		sent <- err
+	}()
 	progress := begin
 	for i, judge := range judges {
 		// Each reply has its own deadline: nodes may stand still one after the other during a deep

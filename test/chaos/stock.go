@@ -40,8 +40,10 @@ var stockKinds = []stockKind{
 	{"list", "RPUSH", "LLEN", []string{"LRANGE", "0", "-1"}, 1},
 }
 
-// stockBatch is about how many bytes of elements a command writes.
-const stockBatch = 128 << 10
+const (
+	stockBatch    = 128 << 10 // about how many bytes of elements a command writes
+	stockExchange = 4 << 20   // and about how many go before their replies are awaited
+)
 
 // NewStock returns a Stock that is not written yet. kind counts up, and takes turns.
 func NewStock(kind, number, n, size int) *Stock {
@@ -75,8 +77,9 @@ func (st *Stock) element(i int) (first, second []byte) {
 	return filled, nil
 }
 
-// Store adds the commands that write all of it.
-func (s *Session) Store(st *Stock) {
+// Store adds the commands that write all of it. It sends most of what is queued if that is long, and
+// returns false if the connection is of no use any more.
+func (s *Session) Store(st *Stock) bool {
 	seq := st.h.Write(time.Now())
 	outcome := Executed
 	add := func(last bool, args []string) {
@@ -105,9 +108,13 @@ func (s *Session) Store(st *Stock) {
 		if size += st.size; size >= stockBatch && i < st.n-1 {
 			add(false, args)
 			args, size = []string{st.kind.write, st.key}, 0
+			if len(s.out) > stockExchange && !s.Exchange() {
+				return false
+			}
 		}
 	}
 	add(true, args)
+	return true
 }
 
 // Count adds a command that counts its elements: all of them, or none.

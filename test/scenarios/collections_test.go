@@ -36,13 +36,11 @@ func TestScenarioCollections(t *testing.T) {
 		s.breaks("SIGKILL", victim, true, func() { s.Kill(victim) })
 		w.check(i)
 		s.comesBack(victim)
-		s.leaves("leave", nil, func() { n4.Term(stockDrain) })
+		s.leaves("leave of the fourth", nil, func() { n4.Term(stockDrain) })
 		w.check(i)
 		for _, m := range s.C.ByRole("node")[:3] {
-			s.leaves("restart", m, func() {
-				m.Term(stockDrain)
-				m.Launch()
-			})
+			s.leaves("leave", m, func() { m.Term(stockDrain) })
+			s.comesBack(m)
 		}
 		w.check(i)
 		victim = s.C.Node((i + 1) % 3)
@@ -95,7 +93,9 @@ func (w *warehouse) fill() {
 		if !st.IsLost() {
 			continue
 		}
-		by.Store(st)
+		if !by.Store(st) {
+			return
+		}
 		if pending += st.Bytes(); pending > atOnce || len(by.Judges) > checkBatch {
 			if !by.Exchange() {
 				return
