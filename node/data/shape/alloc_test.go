@@ -83,7 +83,7 @@ func TestTreeAllocatesNothing(t *testing.T) {
 		if err := list.InsertAt(i, fmt.Append(nil, "element:", i), nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := ranked.Insert(uint64(i*7919%20_000), fmt.Append(nil, "member:", i), nil); err != nil {
+		if _, err := ranked.Insert(uint64(i*7919%20_000), fmt.Append(nil, "member:", i), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestTreeAllocatesNothing(t *testing.T) {
 		},
 		"Find": func() error { at, _ := ranked.Find(55, short); sum += at; return nil },
 		"Insert of a rank": func() error {
-			_, _, err := ranked.Insert(55, short, nil)
+			_, err := ranked.Insert(55, short, nil)
 			at, _ := ranked.Find(55, short)
 			ranked.Delete(at)
 			return err

@@ -16,12 +16,31 @@ func awayString(part []byte) []byte {
 
 func awaySize(n int) int { return awayHead + n }
 
+// awayHash is the hash of a string of a ranked tree, which stands behind the string: so nothing that
+// moves entries reads long strings.
+func awayHash(part []byte) uint32 {
+	return binary.LittleEndian.Uint32(part[awayHead+binary.LittleEndian.Uint32(part):])
+}
+
+const hashLen = 4
+
+// awaySize is how many bytes the part of a string needs.
+func (p *probe) awaySize() int {
+	if p.hashed {
+		return awaySize(p.length()) + hashLen
+	}
+	return awaySize(p.length())
+}
+
 // addAway stores a string in a part, which was reserved.
 func addAway(v engine.Parts, plane int, p *probe) (number int, err error) {
-	number, part, err := v.Add(plane, awaySize(p.length()))
+	number, part, err := v.Add(plane, p.awaySize())
 	if err == nil {
 		binary.LittleEndian.PutUint32(part, uint32(p.length()))
 		copy(part[awayHead:], p.s)
+		if p.hashed {
+			binary.LittleEndian.PutUint32(part[awaySize(p.length()):], p.hash)
+		}
 	}
 	return number, err
 }

@@ -6,16 +6,17 @@ import "encoding/binary"
 // stand behind one another from the front; the slots of the entries grow from the end towards them,
 // so that an entry is appended without moving others.
 //
-//	count │ used │ front │ items │ bytes of entry 0 │ bytes of entry 1 │ ... free ... │ slot 1 │ slot 0
-//	  2      2       1       1                                                       front bytes, codes
+//	count │ used │ front │ lead, items │ lead │ bytes of entry 0 │ bytes of entry 1 │ ... free ... │ slot 1 │ slot 0
+//	  2      2       1        1                                                                     front bytes, codes
 //
-// What the front of a slot has is the shape's: a tag in a table, a key in a tree that has keys.
+// What the front of a slot has is the shape's: a tag in a table, rank and tag in a ranked tree. The
+// lead is the shape's too; most blocks have none.
 type block []byte
 
 const (
 	blockHead  = 6
 	frontOf    = 4
-	itemsOf    = 5
+	itemsOf    = 5 // items, and 16 for each byte of the lead
 	maxItems   = 3
 	maxEntries = 1<<16 - 1
 )
@@ -28,12 +29,19 @@ func initBlock(b []byte, front, items int) block {
 	return b
 }
 
+// lead gives an empty block a lead of n bytes.
+func (b block) lead(n int) {
+	b[itemsOf] |= byte(n << 4)
+	b.setUsed(b.begin())
+}
+
 func (b block) count() int     { return int(binary.LittleEndian.Uint16(b)) }
 func (b block) used() int      { return int(binary.LittleEndian.Uint16(b[2:])) }
 func (b block) setCount(n int) { binary.LittleEndian.PutUint16(b, uint16(n)) }
 func (b block) setUsed(n int)  { binary.LittleEndian.PutUint16(b[2:], uint16(n)) }
 func (b block) front() int     { return int(b[frontOf]) }
-func (b block) items() int     { return int(b[itemsOf]) }
+func (b block) items() int     { return int(b[itemsOf] & 15) }
+func (b block) begin() int     { return blockHead + int(b[itemsOf]>>4) } // of the bytes of entries
 func (b block) slotLen() int   { return b.front() + b.items() }
 
 // slot is the slot of an entry.
@@ -51,7 +59,7 @@ func (b block) offset(e int) int {
 	if n := b.count(); e > n/2 {
 		return b.used() - b.span(e, n)
 	}
-	return blockHead + b.span(0, e)
+	return b.begin() + b.span(0, e)
 }
 
 // span is how many bytes the entries from one to another have.
@@ -142,10 +150,10 @@ func (b block) appendFrom(from block, e, off, size int) {
 // room.
 func (b block) giveTail(to block, from int) {
 	n, w, off, used := b.count(), b.slotLen(), b.offset(from), b.used()
-	copy(to[blockHead:], b[off:used])
+	copy(to[to.begin():], b[off:used])
 	copy(to[len(to)-(n-from)*w:], b[len(b)-n*w:len(b)-from*w])
 	to.setCount(n - from)
-	to.setUsed(blockHead + used - off)
+	to.setUsed(to.begin() + used - off)
 	b.setCount(from)
 	b.setUsed(off)
 }
@@ -153,8 +161,8 @@ func (b block) giveTail(to block, from int) {
 // take appends the entries of another block with slots of the same form. There is room.
 func (b block) take(from block) {
 	n, m, w, used := b.count(), from.count(), b.slotLen(), b.used()
-	copy(b[used:], from[blockHead:from.used()])
+	copy(b[used:], from[from.begin():from.used()])
 	copy(b[len(b)-(n+m)*w:], from[len(from)-m*w:])
 	b.setCount(n + m)
-	b.setUsed(used + from.used() - blockHead)
+	b.setUsed(used + from.used() - from.begin())
 }

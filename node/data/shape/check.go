@@ -53,14 +53,13 @@ func (t *Table) Check() error {
 
 // Check walks through the whole tree and reports what does not fit together. It is for tests.
 func (t *Tree) Check() error {
-	s := t.state()
+	s, c := t.state(), treeCheck{t: t, indexed: map[named]int{}}
 	if s.count() == 0 {
 		if n := t.V.Count(t.Leaves); n > 1 || t.V.Count(t.Nodes) > 0 || s.bytes() != 0 {
 			return fmt.Errorf("an empty tree has %d leaves, %d nodes, %d bytes", n, t.V.Count(t.Nodes), s.bytes())
 		}
-		return nil
+		return c.index()
 	}
-	c := treeCheck{t: t}
 	if err := c.below(s.root(), s.height()); err != nil {
 		return err
 	}
@@ -71,7 +70,7 @@ func (t *Tree) Check() error {
 	if c.away > t.V.Count(t.Away) {
 		return fmt.Errorf("%d strings are in parts, of which there are %d", c.away, t.V.Count(t.Away))
 	}
-	return nil
+	return c.index()
 }
 
 // treeCheck is what Check has seen of a tree.
@@ -80,6 +79,59 @@ type treeCheck struct {
 	count, bytes, leaves, nodes, away int
 	lastRank                          uint64
 	last                              []byte
+	indexed                           map[named]int // of a ranked tree: what its index should have
+}
+
+// named is what an index has of an entry.
+type named struct {
+	hash uint32
+	leaf int
+}
+
+// index checks that the index has what the leaves have, and nothing else.
+func (c *treeCheck) index() error {
+	t := c.t
+	n := t.V.Len(t.Index)
+	if !t.Ranked || n == 0 && c.count == 0 {
+		return nil
+	}
+	if n != t.V.Count(t.Index) || !t.index().names(n) {
+		return fmt.Errorf("an index has %d buckets with numbers below %d, for %d leaves", t.V.Count(t.Index), n, t.V.Len(t.Leaves))
+	}
+	for number := range n {
+		b, depth := indexBlock(t.V.Part(t.Index, number)), depthOf(number, n)
+		if b.need() > len(b) {
+			return fmt.Errorf("bucket %d of %d bytes needs %d", number, len(b), b.need())
+		}
+		for e := range b.count() {
+			x := named{b.hashOf(e, depth, number), leafOf(b.word(e), depth)}
+			if c.indexed[x]--; bucket(uint64(x.hash), n) != number || c.indexed[x] < 0 {
+				return fmt.Errorf("bucket %d of %d has %x in leaf %d", number, n, x.hash, x.leaf)
+			}
+			c.count--
+		}
+	}
+	if c.count != 0 {
+		return fmt.Errorf("%d entries are not in the index", c.count)
+	}
+	return nil
+}
+
+// parent checks that a node, or a leaf, knows its parent.
+func (c *treeCheck) parent(child, parent, height int) error {
+	got := 0
+	switch {
+	case !c.t.Ranked:
+		return nil
+	case height == 0:
+		got = block(c.t.V.Part(c.t.Leaves, child)).parent()
+	default:
+		got = node(c.t.V.Part(c.t.Nodes, child)).parent()
+	}
+	if got != parent {
+		return fmt.Errorf("child %d of node %d has the parent %d", child, parent, got)
+	}
+	return nil
 }
 
 // below checks what is below a node or leaf, itself included.
@@ -96,6 +148,9 @@ func (c *treeCheck) below(number, height int) error {
 		before := c.count
 		if c.t.Ranked && i > 0 && (n.rank(i) < c.lastRank || n.rank(i) > c.firstRank(n.child(i), height-1)) {
 			return fmt.Errorf("node %d has a wrong rank for child %d", number, i)
+		}
+		if err := c.parent(n.child(i), number, height-1); err != nil {
+			return err
 		}
 		if err := c.below(n.child(i), height-1); err != nil {
 			return err
@@ -124,8 +179,8 @@ func (c *treeCheck) leaf(number int) error {
 		return fmt.Errorf("leaf %d has %d entries, %d bytes, %d items", number, b.count(), b.need(), b.items())
 	}
 	c.count += b.count()
-	c.bytes += b.need() - blockHead
-	for e, off := 0, blockHead; e < b.count(); e++ {
+	c.bytes += b.need() - b.begin()
+	for e, off := 0, b.begin(); e < b.count(); e++ {
 		for _, code := range b.slot(e)[b.front():] {
 			if code == codeAway {
 				c.away++
@@ -138,6 +193,11 @@ func (c *treeCheck) leaf(number int) error {
 				}
 			}
 			c.lastRank, c.last = rankOf(b, e), c.t.item(b, e, off, 0).Append(c.last[:0])
+			h := c.t.hashOf(b, e, off)
+			if h != c.t.hash(c.last) || b.slot(e)[rankFront] != tagOf32(h) {
+				return fmt.Errorf("entry %d of leaf %d has hash %x", e, number, h)
+			}
+			c.indexed[named{h, number}]++
 		}
 		off += b.size(e)
 	}
@@ -146,13 +206,13 @@ func (c *treeCheck) leaf(number int) error {
 
 // check reports what is wrong with the form of a block.
 func (b block) check() error {
-	if len(b) < blockHead || b.items() > maxItems || b.items() == 0 || b.front() > 8 || b.need() > len(b) {
+	if len(b) < blockHead || b.items() > maxItems || b.items() == 0 || b.front() > leafFront || b.used() < b.begin() || b.need() > len(b) {
 		return fmt.Errorf("a block of %d bytes needs %d", len(b), b.need())
 	}
-	if used := blockHead + b.span(0, b.count()); used != b.used() {
+	if used := b.begin() + b.span(0, b.count()); used != b.used() {
 		return fmt.Errorf("a block has %d bytes of entries, counts %d", used, b.used())
 	}
-	for e, off := 0, blockHead; e < b.count(); e++ {
+	for e, off := 0, b.begin(); e < b.count(); e++ {
 		for i := range b.items() {
 			code, bytes := b.item(e, off, i)
 			if err := checkItem(code, bytes); err != nil {

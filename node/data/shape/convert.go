@@ -42,22 +42,18 @@ func (t *Tree) Unpack(w *Work, p *Packed) error {
 		}
 		return true
 	})
-	entries, err := w.texts(), error(nil)
-	if t.Ranked {
-		err = t.Reserve(w, p.Len(), func(i int) (uint64, []byte, []byte) {
-			first, second := t.pair(entries, i)
-			return p.Rank(i), first, second
-		})
-	} else {
-		err = t.ReserveAt(w, 0, entries)
-	}
-	if err != nil {
-		return err
+	entries := w.texts()
+	if !t.Ranked {
+		if err := t.ReserveAt(w, 0, entries); err != nil {
+			return err
+		}
+		defer t.Settle()
 	}
 	for i := range p.Len() {
 		first, second := t.pair(entries, i)
+		err := error(nil)
 		if t.Ranked {
-			_, _, err = t.Insert(p.Rank(i), first, second)
+			_, err = t.Insert(p.Rank(i), first, second)
 		} else {
 			err = t.InsertAt(i, first, second)
 		}
@@ -65,7 +61,6 @@ func (t *Tree) Unpack(w *Work, p *Packed) error {
 			return err
 		}
 	}
-	t.Settle()
 	return nil
 }
 
@@ -84,7 +79,8 @@ func (t *Table) Small(kind *Kind) bool {
 
 // Small reports whether the tree's entries make a packed value within half of its limits.
 func (t *Tree) Small(kind *Kind) bool {
-	return t.Len() <= kind.Most/2 && blockHead+t.Bytes() <= kind.MaxBytes/2 && t.V.Count(t.Away) == 0
+	bytes := blockHead + t.Bytes() - t.Len()*(t.front()-kind.front())
+	return t.Len() <= kind.Most/2 && bytes <= kind.MaxBytes/2 && t.V.Count(t.Away) == 0
 }
 
 // PackTable begins with the elements of a table that is Small, those that have expired left out.

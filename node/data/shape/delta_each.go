@@ -2,19 +2,15 @@ package shape
 
 import "github.com/dunlin-cache/dunlin/node/engine"
 
-// EachChange calls set and remove for the changes in a delta of a table whose elements do not
-// expire and have short values, for a type that keeps more of an element than the table does. It
-// stops at the first error.
-func (t *Table) EachChange(delta []byte, set func(key, value []byte) error, remove func(key []byte)) error {
+// EachChange calls set and remove for the changes in a delta of a value whose elements have a short
+// value each and do not expire. It stops at the first error.
+func EachChange(delta []byte, set func(key, value []byte) error, remove func(key []byte)) error {
 	d := deltaReader{rest: delta}
 	for len(d.rest) > 0 {
 		kind, key := d.byte(), d.string()
 		switch kind {
 		case deltaSet:
-			value := []byte(nil)
-			if t.Items > 1 {
-				value = d.string()
-			}
+			value := d.string()
 			if d.bad || len(key) > engine.MaxKeyLen {
 				return ErrMalformed
 			}

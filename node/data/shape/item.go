@@ -113,6 +113,9 @@ type probe struct {
 	s    []byte
 	n    uint64 // of an integer
 	long int    // bytes of a string that is not there yet, see List.fill
+
+	hash   uint32 // of the string, stored with it if hashed and it becomes a part
+	hashed bool
 }
 
 func probeOf(s []byte) probe {

@@ -226,7 +226,8 @@ func (l *List) insertLong(position, n int) error {
 	}
 	x := newEntry{position: position, items: 1, size: awayNumber}
 	x.probes[0] = probe{code: codeAway, long: n}
-	return l.insert(l.to(position), &x)
+	_, err := l.insert(l.to(position), &x)
+	return err
 }
 
 // replaceLong gives the place of an element to one of n bytes.

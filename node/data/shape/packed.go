@@ -187,7 +187,7 @@ func CheckPacked(kind *Kind, value []byte) error {
 	if value[0]&timedFlag != 0 {
 		items++
 	}
-	if b.front() != kind.front() || b.items() != items || items > kind.Items && !kind.Timed {
+	if b.front() != kind.front() || int(b[itemsOf]) != items || items > kind.Items && !kind.Timed {
 		return malformed("%d items and %d bytes in front", b.items(), b.front())
 	}
 	if b.count() == 0 || b.count() > kind.Most || b.need() != len(b) || b.used() < blockHead {

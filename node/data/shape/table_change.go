@@ -14,7 +14,7 @@ type Work struct {
 	times   []int64 // when the elements in args expire
 	touched []touched
 	sizes   []int
-	leaves  []int // that were added since Tree.Reserve
+	leaves  []int // that were added since Tree.ReserveAt
 
 	// The strings of items, see beginTexts.
 	text []byte

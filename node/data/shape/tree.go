@@ -15,6 +15,9 @@ const (
 	maxInRanked   = 191      // bytes of a string in a ranked leaf
 	fan           = 60       // children of a node
 	maxHeight     = 12
+
+	leafFront = rankFront + tagFront // of a ranked leaf's slots
+	leafLead  = 4                    // of a ranked leaf: the number of its parent
 )
 
 // Tree is a sequence of entries in a value with parts: a counted B+ tree. Leaves are blocks, parts of
@@ -29,7 +32,9 @@ const (
 //	leaf:  rank, string │ rank, string │ ...                             block
 //
 // In a ranked tree entries are in the order of their rank, and of their first strings where ranks
-// are equal. In any other one they stand where they are inserted.
+// are equal, and an index finds them by their first string (leaf_index.go). Leaves and nodes know
+// their parents, so the way from the root to an entry is found from its leaf (tree_names.go). In any
+// other tree entries stand where they are inserted.
 //
 // A Tree is a small value, made by the type of the value for each command.
 type Tree struct {
@@ -37,12 +42,13 @@ type Tree struct {
 	Pin    *engine.ValuePin // not nil: the tree is read as it was when the value was pinned
 	Leaves int              // the plane of the leaves
 	Nodes  int              // the plane of the nodes
+	Index  int              // the plane of the index, if the tree is ranked
 	Away   int              // the plane of strings too long for a leaf; other shapes of the value may share it
 	Own    int              // where in the value's own bytes the tree's TreeOwn bytes begin
 	Items  int              // strings of an entry
 	Ranked bool
 
-	bulk *Work // not nil: between Reserve and Settle
+	bulk *Work // not nil: between ReserveAt and Settle
 }
 
 // TreeOwn is how many own bytes a value needs for a tree. They are zeros at first.
@@ -77,17 +83,20 @@ func (t *Tree) Len() int { return t.state().count() }
 // Bytes is how many bytes the entries take in their leaves.
 func (t *Tree) Bytes() int { return t.state().bytes() }
 
-// node is a node of a tree: how many children it has, how long their entries are, and the entries.
+// node is a node of a tree: how many children it has (2 bytes), how long their entries are (1), in
+// a ranked tree the number of its parent (4), and the entries.
 type node []byte
 
 const (
-	nodeHead = 4
+	nodeHead = 8
 	plainLen = 8
 	rankLen  = 16
 )
 
 func (n node) count() int         { return int(binary.LittleEndian.Uint16(n)) }
 func (n node) setCount(c int)     { binary.LittleEndian.PutUint16(n, uint16(c)) }
+func (n node) parent() int        { return int(binary.LittleEndian.Uint32(n[4:])) }
+func (n node) setParent(p int)    { binary.LittleEndian.PutUint32(n[4:], uint32(p)) }
 func (n node) width() int         { return int(n[2]) }
 func (n node) entry(i int) []byte { return n[nodeHead+i*n.width():][:n.width()] }
 func (n node) child(i int) int    { return int(binary.LittleEndian.Uint32(n.entry(i))) }
@@ -127,7 +136,7 @@ func (t *Tree) width() int {
 
 func (t *Tree) front() int {
 	if t.Ranked {
-		return rankFront
+		return leafFront
 	}
 	return 0
 }

@@ -51,7 +51,7 @@ func (t *Tree) cutFor(w *way, b block) int {
 func (t *Tree) splitLeaf(w *way, cut int) error {
 	b := block(t.V.Part(t.Leaves, w.leaf))
 	moved := b.count() - cut
-	size := blockHead + moved*b.slotLen() + b.used() - b.offset(cut)
+	size := b.begin() + moved*b.slotLen() + b.used() - b.offset(cut)
 	if t.bulk != nil {
 		size = t.maxLeaf()
 	}
@@ -63,7 +63,7 @@ func (t *Tree) splitLeaf(w *way, cut int) error {
 		return err
 	}
 	b = t.V.Edit(t.Leaves, w.leaf)
-	to := initBlock(part, b.front(), b.items())
+	to := t.initLeaf(part)
 	rank, left := uint64(0), cut
 	b.giveTail(to, cut)
 	if t.Ranked {
@@ -74,6 +74,9 @@ func (t *Tree) splitLeaf(w *way, cut int) error {
 		b.take(to)
 		t.V.Free(t.Leaves, number)
 		return err
+	}
+	if t.Ranked {
+		t.index().moveAll(t, to, w.leaf, number)
 	}
 	if t.bulk != nil {
 		t.bulk.leaves = append(t.bulk.leaves, number)
@@ -127,6 +130,7 @@ func (t *Tree) splitNode(w *way, level int) error {
 		t.V.Free(t.Nodes, added)
 		return err
 	}
+	t.adopt(added, 0, level == w.height-1)
 	if t.bulk == nil {
 		_, _ = t.V.Resize(t.Nodes, number, t.nodeSize(kept)) // without memory it keeps its cell
 	}
@@ -152,7 +156,9 @@ func (t *Tree) addChild(w *way, level, child, added, left, moved int, rank uint6
 		n.setCount(2)
 		n.put(0, child, left, 0)
 		n.put(1, added, moved, rank)
+		isLeaf := t.state().height() == 0
 		t.state().setRoot(number, t.state().height()+1)
+		t.adopt(number, 0, isLeaf)
 		return nil
 	}
 	above, i := w.nodes[level-1].node, w.nodes[level-1].child
@@ -169,7 +175,26 @@ func (t *Tree) addChild(w *way, level, child, added, left, moved int, rank uint6
 	n.setCount(n.count() + 1)
 	n.addWeight(i, -moved)
 	n.put(i+1, added, moved, rank)
+	t.setParent(added, above, level == w.height)
 	return nil
+}
+
+// adopt tells the children of a node, from one on, who their parent is.
+func (t *Tree) adopt(number, from int, areLeaves bool) {
+	n := node(t.V.Part(t.Nodes, number))
+	for i := from; t.Ranked && i < n.count(); i++ {
+		t.setParent(n.child(i), number, areLeaves)
+	}
+}
+
+func (t *Tree) setParent(child, parent int, isLeaf bool) {
+	switch {
+	case !t.Ranked:
+	case isLeaf:
+		block(t.V.Edit(t.Leaves, child)).setParent(parent)
+	default:
+		node(t.V.Edit(t.Nodes, child)).setParent(parent)
+	}
 }
 
 // dropChild takes a child, which was freed, out of the node at a level of the way.
@@ -222,7 +247,7 @@ func (t *Tree) mergeLeaf(w *way) bool {
 			continue
 		}
 		a, b := block(t.V.Part(t.Leaves, above.child(left))), block(t.V.Part(t.Leaves, above.child(left+1)))
-		size := a.need() + b.need() - blockHead
+		size := a.need() + b.need() - b.begin()
 		if size > t.maxLeaf()*3/4 || a.count()+b.count() > mostInLeaf*3/4 {
 			continue
 		}
@@ -240,6 +265,9 @@ func (t *Tree) joinLeaves(w *way, left, size int) bool {
 	b, ok := growFree(t.V, t.Leaves, into, size)
 	if !ok {
 		return false
+	}
+	if t.Ranked {
+		t.index().moveAll(t, t.V.Part(t.Leaves, from), from, into)
 	}
 	b.take(t.V.Part(t.Leaves, from))
 	t.V.Free(t.Leaves, from)
@@ -288,6 +316,8 @@ func (t *Tree) joinNodes(w *way, level, left int) {
 	if t.Ranked {
 		a.put(count, a.child(count), a.weight(count), above.rank(left+1))
 	}
+	t.adopt(into, count, level == w.height-1)
+	above = t.V.Edit(t.Nodes, number)
 	t.V.Free(t.Nodes, from)
 	above.addWeight(left, above.weight(left+1))
 	t.dropChild(w, level-1, left+1)

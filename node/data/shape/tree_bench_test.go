@@ -26,7 +26,7 @@ func BenchmarkTree(b *testing.B) {
 			for i := range n {
 				var err error
 				if ranked {
-					_, _, err = tree.Insert(uint64(i)*0x9E3779B97F4A7C15, benchElement(key, uint64(i), 16), nil)
+					_, err = tree.Insert(uint64(i)*0x9E3779B97F4A7C15, benchElement(key, uint64(i), 16), nil)
 				} else {
 					err = tree.InsertAt(i, benchElement(key, uint64(i), 16), nil)
 				}
@@ -64,7 +64,7 @@ func BenchmarkTree(b *testing.B) {
 			})
 			each("move", func(i int) {
 				tree.Delete(i)
-				_, _, _ = tree.Insert(r.Uint64(), key, nil)
+				_, _ = tree.Insert(r.Uint64(), key, nil)
 			})
 		} else {
 			each("push and pop", func(i int) { _ = tree.InsertAt(tree.Len(), key, nil); tree.Delete(0) })

@@ -2,6 +2,8 @@ package shape
 
 import (
 	"encoding/binary"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
 // Each change of a tree takes its memory before it changes what the tree has. After
@@ -18,23 +20,33 @@ func (t *Tree) InsertAt(position int, first, second []byte) error {
 		return err
 	}
 	x.position = position
-	return t.insert(t.to(position), &x)
+	_, err := t.insert(t.to(position), &x)
+	return err
 }
 
-// Insert inserts an entry into a ranked tree, in its order, and returns its position. added is false
-// if it is there already: nothing has changed then, and second is not looked at.
-func (t *Tree) Insert(rank uint64, first, second []byte) (position int, added bool, err error) {
+// Insert inserts an entry into a ranked tree, in its order. added is false if it is there already:
+// nothing has changed then, and second is not looked at. first has engine.MaxKeyLen bytes at most.
+func (t *Tree) Insert(rank uint64, first, second []byte) (added bool, err error) {
+	if len(first) > engine.MaxKeyLen {
+		return false, engine.ErrKeyTooLong
+	}
 	if err := t.firstLeaf(); err != nil {
-		return 0, false, err
+		return false, err
 	}
 	w, found := t.search(rank, first)
-	position = t.position(&w)
 	if found {
-		return position, false, nil
+		return false, nil
 	}
 	x := t.newEntry(rank, first, second)
-	err = t.insert(w, &x)
-	return position, err == nil, err
+	index := t.index()
+	if err := index.reserve(x.hash(), t.Len()+1); err != nil {
+		return false, err
+	}
+	if w, err = t.insert(w, &x); err != nil {
+		return false, err
+	}
+	index.add(x.hash(), w.leaf)
+	return true, nil
 }
 
 // newEntry is an entry that is to be stored.
@@ -49,6 +61,9 @@ type newEntry struct {
 func (t *Tree) newEntry(rank uint64, first, second []byte) (x newEntry) {
 	x.rank, x.items = rank, t.Items
 	x.probes[0] = t.probe(first)
+	if t.Ranked {
+		x.probes[0].hash, x.probes[0].hashed = t.hash(first), true
+	}
 	if t.Items > 1 {
 		x.probes[1] = t.probe(second)
 	}
@@ -67,22 +82,26 @@ func (t *Tree) probe(s []byte) probe {
 	return p
 }
 
-// insert inserts an entry where the way leads to.
-func (t *Tree) insert(w way, x *newEntry) error {
+// hash is that of the first string of an entry of a ranked tree.
+func (x *newEntry) hash() uint32 { return x.probes[0].hash }
+
+// insert inserts an entry where the way leads to, and returns the way that leads to it then.
+func (t *Tree) insert(w way, x *newEntry) (way, error) {
 	w, b, err := t.makeRoom(w, x)
 	if err != nil {
-		return err
+		return w, err
 	}
 	if err := moveOut(t.V, t.Away, x.probes[:x.items]); err != nil {
-		return err
+		return w, err
 	}
 	slot, off := b.open(w.entry, x.size)
 	if t.Ranked {
 		binary.LittleEndian.PutUint64(slot, x.rank)
+		slot[rankFront] = tagOf32(x.hash())
 	}
 	putItems(b, slot[b.front():], off, x.probes[:x.items])
 	t.weigh(&w, 1, x.size+len(slot))
-	return nil
+	return w, nil
 }
 
 // firstLeaf gives a tree without leaves its first one.
@@ -90,16 +109,25 @@ func (t *Tree) firstLeaf() error {
 	if t.V.Count(t.Leaves) > 0 {
 		return nil
 	}
-	size := blockHead + t.front() + t.Items
+	size := blockHead + leafLead + t.front() + t.Items
 	if err := t.V.Reserve(size); err != nil {
 		return err
 	}
 	number, b, err := t.V.Add(t.Leaves, size)
 	if err == nil {
-		initBlock(b, t.front(), t.Items)
+		t.initLeaf(b)
 		t.state().setRoot(number, 0)
 	}
 	return err
+}
+
+// initLeaf makes b an empty leaf.
+func (t *Tree) initLeaf(b []byte) block {
+	leaf := initBlock(b, t.front(), t.Items)
+	if t.Ranked {
+		leaf.lead(leafLead)
+	}
+	return leaf
 }
 
 // makeRoom reserves what an entry takes where the way leads to, and splits leaf and nodes for it. It
@@ -135,7 +163,7 @@ func (t *Tree) reserveIn(leaf, n int, probes []probe) (b block, err error) {
 	}
 	for i := range probes {
 		if probes[i].code == codeAway {
-			sizes[count] = awaySize(probes[i].length())
+			sizes[count] = probes[i].awaySize()
 			count++
 		}
 	}
@@ -212,22 +240,34 @@ func (t *Tree) DeleteSome(position, n int) int {
 		return removed
 	}
 	w := t.to(position)
+	return t.deleteFrom(&w, n)
+}
+
+// deleteFrom is DeleteSome from where the way leads to.
+func (t *Tree) deleteFrom(w *way, n int) int {
 	b := block(t.V.Edit(t.Leaves, w.leaf))
 	from := w.entry
 	to := min(from+n, b.count())
 	off := b.offset(from)
+	if t.Ranked {
+		t.index().removeAll(t, b, from, to, off, w.leaf)
+	}
 	size := t.freeAway(b, from, to, off)
-	t.weigh(&w, from-to, -size-(to-from)*b.slotLen())
-	if to-from == b.count() {
+	t.weigh(w, from-to, -size-(to-from)*b.slotLen())
+	switch {
+	case to-from == b.count():
 		t.V.Free(t.Leaves, w.leaf)
 		if w.height > 0 {
-			t.dropChild(&w, w.height-1, w.nodes[w.height-1].child)
+			t.dropChild(w, w.height-1, w.nodes[w.height-1].child)
 		}
-		return to - from
+	default:
+		b.cut(from, to, off, size)
+		if !t.mergeLeaf(w) {
+			fit(t.V, t.Leaves, w.leaf)
+		}
 	}
-	b.cut(from, to, off, size)
-	if !t.mergeLeaf(&w) {
-		fit(t.V, t.Leaves, w.leaf)
+	if t.Ranked {
+		t.index().shrink(t.Len())
 	}
 	return to - from
 }

@@ -5,27 +5,10 @@ package shape
 // gets more than it may have, as many leaves and nodes of full length as can come of it. Then nothing
 // is reserved until Settle, and no leaf moves to a smaller cell.
 
-// Reserve takes the memory for n entries that are to be inserted into a ranked tree. Then each Insert
-// of them succeeds once, in any order. Settle must be called after the last, before other changes of
+// ReserveAt takes the memory for entries that are to be inserted at one position of a tree without
+// ranks: entries has their first strings, or first, second, first, second ... Then each InsertAt of
+// them succeeds once, in any order. Settle must be called after the last, before other changes of
 // the value. After an error the entries are as they were, and Settle need not be called.
-func (t *Tree) Reserve(w *Work, n int, entry func(i int) (rank uint64, first, second []byte)) error {
-	if err := t.firstLeaf(); err != nil {
-		return err
-	}
-	w.touched, w.sizes = w.touched[:0], w.sizes[:0]
-	for i := range n {
-		rank, first, second := entry(i)
-		x := t.newEntry(rank, first, second)
-		to, found := t.search(rank, first)
-		if !found {
-			t.want(w, to.leaf, &x)
-		}
-	}
-	return t.reserveAll(w)
-}
-
-// ReserveAt is Reserve for entries that are to be inserted at one position of a tree without ranks,
-// in any order: entries has their first strings, or first, second, first, second ...
 func (t *Tree) ReserveAt(w *Work, position int, entries [][]byte) error {
 	if err := t.firstLeaf(); err != nil {
 		return err
@@ -95,7 +78,7 @@ func (t *Tree) wantSplits(w *Work, bytes, entries int) {
 	}
 }
 
-// Settle ends what Reserve or ReserveAt began: leaves move to cells that fit.
+// Settle ends what ReserveAt began: leaves move to cells that fit.
 func (t *Tree) Settle() {
 	w := t.bulk
 	t.bulk = nil

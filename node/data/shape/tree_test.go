@@ -15,11 +15,12 @@ import (
 const (
 	testLeaves = 0
 	testNodes  = 1
+	testIndex  = 2
 )
 
 func makeTree(tb testing.TB, t engine.Txn, key string, items int, ranked bool) *Tree {
 	tb.Helper()
-	return &Tree{V: makeValue(tb, t, key), Leaves: testLeaves, Nodes: testNodes, Away: testAway, Own: TableOwn, Items: items, Ranked: ranked}
+	return &Tree{V: makeValue(tb, t, key), Leaves: testLeaves, Nodes: testNodes, Index: testIndex, Away: testAway, Own: TableOwn, Items: items, Ranked: ranked}
 }
 
 // treeModel runs the same operations on a tree and on a slice.
@@ -67,11 +68,11 @@ func (m *treeModel) insert(position int, x treeEntry) {
 		return
 	}
 	at, there := slices.BinarySearchFunc(m.want, x, compareEntries)
-	got, added, err := m.t.Insert(x.rank, []byte(x.first), second)
+	added, err := m.t.Insert(x.rank, []byte(x.first), second)
 	if m.failed(err) {
 		return
 	}
-	if got != at || added == there {
+	if got, found := m.t.Find(x.rank, []byte(x.first)); got != at || !found || added == there {
 		m.tb.Fatalf("%d, %q at position %d, added %t; want %d, there %t", x.rank, x.first, got, added, at, there)
 	}
 	if added {
@@ -79,25 +80,23 @@ func (m *treeModel) insert(position int, x treeEntry) {
 	}
 }
 
-// insertMany inserts entries for all of which memory was reserved.
+// insertMany inserts entries; in a tree without ranks, after memory was reserved for all of them.
 func (m *treeModel) insertMany(position int, xs []treeEntry) {
 	position = position % (len(m.want) + 1)
-	var err error
 	if m.t.Ranked {
-		err = m.t.Reserve(&m.w, len(xs), func(i int) (uint64, []byte, []byte) {
-			return xs[i].rank, []byte(xs[i].first), []byte(xs[i].second)
-		})
-	} else {
-		var all [][]byte
 		for _, x := range xs {
-			all = append(all, []byte(x.first))
-			if m.t.Items > 1 {
-				all = append(all, []byte(x.second))
-			}
+			m.insert(0, x)
 		}
-		err = m.t.ReserveAt(&m.w, position, all)
+		return
 	}
-	if m.failed(err) {
+	var all [][]byte
+	for _, x := range xs {
+		all = append(all, []byte(x.first))
+		if m.t.Items > 1 {
+			all = append(all, []byte(x.second))
+		}
+	}
+	if m.failed(m.t.ReserveAt(&m.w, position, all)) {
 		return
 	}
 	full := m.full
@@ -168,6 +167,8 @@ func (m *treeModel) step(op byte, a, b uint32) {
 		}
 	case op < 220 && len(m.want) > 0:
 		m.compare(position, m.t.At(position))
+	case op < 226 && m.t.Ranked && len(m.want) > 0:
+		m.named(position, x.rank)
 	case op < 235 && m.t.Ranked:
 		at, there := slices.BinarySearchFunc(m.want, x, compareEntries)
 		if got, found := m.t.Find(x.rank, []byte(x.first)); got != at || found != there {
@@ -300,7 +301,7 @@ func manyLevels(t *testing.T, ranked bool) {
 	for i := range n {
 		var err error
 		if ranked {
-			_, _, err = tree.Insert(uint64(r.Uint32()>>8%64), fmt.Append(long[:len(long):len(long)], i), nil)
+			_, err = tree.Insert(uint64(r.Uint32()>>8%64), fmt.Append(long[:len(long):len(long)], i), nil)
 		} else {
 			err = tree.InsertAt(r.IntN(i+1), fmt.Append(long[:len(long):len(long)], i), nil)
 		}

@@ -1,0 +1,121 @@
+package shape
+
+import (
+	"math/bits"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// Scan calls f for the entries of a ranked tree in some buckets of its index, as Table.Scan does for
+// the elements of blocks: an entry that stays from the first call to the last is seen, whatever its
+// rank is meanwhile. full is asked behind each bucket.
+func (t *Tree) Scan(cursor uint64, full func() bool, f func(x Entry)) (next uint64) {
+	n := t.V.Len(t.Index)
+	if n == 0 {
+		return 0
+	}
+	for cursor < scanEnd {
+		number, next := blockAt(cursor, n)
+		t.eachIn(number, n, func(_ uint32, x Entry) { f(x) })
+		if next == 0 {
+			return 0
+		}
+		if cursor = next; full() {
+			return cursor
+		}
+	}
+	return 0
+}
+
+// eachIn calls f for the entries in a bucket of an index of n, with their hashes. Entries of one
+// leaf with one hash come several times.
+func (t *Tree) eachIn(number, n int, f func(h uint32, x Entry)) {
+	depth := depthOf(number, n)
+	c := indexBlock(t.V.Part(t.Index, number))
+	for i := range c.count() {
+		h, b := c.hashOf(i, depth, number), block(t.V.Part(t.Leaves, leafOf(c.word(i), depth)))
+		for e, at, w := 0, len(b)-b.slotLen()+rankFront, b.slotLen(); e < b.count(); e, at = e+1, at-w {
+			if b[at] != c.tag(i) {
+				continue
+			}
+			if off := b.offset(e); t.hashOf(b, e, off) == h {
+				f(h, t.entry(b, e, off))
+			}
+		}
+	}
+}
+
+// Dump appends a delta with the entries of a ranked tree from a place on, about atMost bytes of them,
+// and returns the place where to go on. It is for engine.Form.Dump. add appends what a delta has of
+// an entry.
+//
+// A place is a cursor of Scan. The tree may change between two calls: so a bucket is dumped again
+// until its long entries are through, which go one hash at a time.
+func (t *Tree) Dump(from uint64, dst []byte, atMost int, add func(dst []byte, x Entry) []byte) (delta []byte, next uint64, done bool) {
+	n, start := t.V.Len(t.Index), len(dst)
+	for cursor := from; n > 0 && cursor < scanEnd; {
+		number, after := blockAt(cursor, n)
+		t.eachIn(number, n, func(_ uint32, x Entry) {
+			if len(x.First.bytes) <= maxShort {
+				dst = add(dst, x)
+			}
+		})
+		for {
+			place, found := t.nextLong(number, n, cursor)
+			if !found {
+				break
+			}
+			if cursor = place; len(dst)-start >= atMost {
+				return dst, cursor, false
+			}
+			t.eachIn(number, n, func(h uint32, x Entry) {
+				if len(x.First.bytes) > maxShort && orderOf(h) == place {
+					dst = add(dst, x)
+				}
+			})
+			cursor++
+		}
+		if after == 0 {
+			break
+		}
+		if cursor = after; len(dst)-start >= atMost {
+			return dst, cursor, false
+		}
+	}
+	return dst, 0, true
+}
+
+// orderOf is where a hash stands in the order of Scan.
+func orderOf(h uint32) uint64 { return uint64(bits.Reverse32(h)) }
+
+// nextLong finds the first place from a cursor on where a bucket has a long entry.
+func (t *Tree) nextLong(number, n int, cursor uint64) (place uint64, found bool) {
+	if t.V.Count(t.Away) == 0 {
+		return 0, false
+	}
+	t.eachIn(number, n, func(h uint32, x Entry) {
+		if p := orderOf(h); len(x.First.bytes) > maxShort && p >= cursor && (!found || p < place) {
+			place, found = p, true
+		}
+	})
+	return place, found
+}
+
+// NoteSet adds to the delta in w that an entry of v has a value, as Table.NoteSet does.
+func (w *Work) NoteSet(v engine.Parts, first, value []byte) {
+	if v.Fed() {
+		w.delta = AppendSet(w.delta, first, value)
+	}
+}
+
+// NoteDelete adds to the delta in w that an entry of v was deleted.
+func (w *Work) NoteDelete(v engine.Parts, first []byte) {
+	if v.Fed() {
+		w.delta = appendString(append(w.delta, deltaDelete), first)
+	}
+}
+
+// AppendSet appends a change to a delta: an entry, or an element of a table of two items, has a value.
+func AppendSet(dst, first, value []byte) []byte {
+	return appendString(appendString(append(dst, deltaSet), first), value)
+}
