@@ -13,7 +13,7 @@ var collection = exec.Collection{
 	Packed:    &shape.PackedList,
 	Own:       shape.ListOwn,
 	Form:      func(bool, engine.Parts) rdb.Writer { return rdb.Writer{Form: rdb.FormList} },
-	Len:       shape.ListLen,
+	Len:       shape.TreeLen,
 	Piece:     piece,
 	AddPacked: restorePacked,
 	Add:       restoreParts,

@@ -36,9 +36,6 @@ func PinnedList(pin *engine.ValuePin) Tree {
 // MaxInLeaf is the longest string that a list keeps in its leaves. Tree.Bytes counts those only.
 const MaxInLeaf = maxInline
 
-// ListLen is how many elements a list has, by its value's own bytes.
-func ListLen(own []byte) int { return treeState(own).count() }
-
 // MaxAtOnce is the most elements that List.Insert and List.Remove take at once, so that they end
 // within the time of a lock.
 const MaxAtOnce = 512

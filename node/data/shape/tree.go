@@ -77,6 +77,9 @@ func (t *Tree) state() treeState { return treeState(ownBytes(t.V, t.Pin)[t.Own :
 
 func (t *Tree) part(plane, number int) []byte { return partOf(t.V, t.Pin, plane, number) }
 
+// TreeLen is Tree.Len, by the own bytes of a value whose tree has its own ones first.
+func TreeLen(own []byte) int { return treeState(own).count() }
+
 // Len is how many entries the tree has.
 func (t *Tree) Len() int { return t.state().count() }
 

@@ -127,24 +127,37 @@ func (s *sorted) add(a *addition) error {
 
 // addBig is add of a set with parts.
 func (s *sorted) addBig(a *addition) error {
+	w, b := &s.r.Worker.Work, &s.big
+	if len(a.args) == a.each {
+		score, member := a.read(a.args)
+		at, there := b.tree.Lookup(member)
+		x := a.of(scoreOf(at.Rank), there, score)
+		if !x.write {
+			return nil
+		}
+		if err := b.set(member, at, there, x.score); err != nil {
+			return err
+		}
+		b.note(w, member, x.score)
+		w.Note(b.v)
+		return nil
+	}
 	var few [8]step
-	steps, w, b := few[:0], &s.r.Worker.Work, &s.big
+	all := steps{list: few[:0]}
 	for i := 0; i < len(a.args); i += a.each {
 		score, member := a.read(a.args[i : i+a.each])
-		old, there := b.score(member)
+		old, there := b.scoreIn(&all, member)
 		x := a.of(old, there, score)
 		if !x.write {
 			continue
 		}
-		inserted, err := b.put(w, member, x.score)
-		if err != nil {
-			b.undo(steps)
+		if err := b.put(&all, step{member: member, old: old, now: x.score, there: there}); err != nil {
+			b.undo(&all)
 			return err
 		}
-		steps = append(steps, step{member: member, old: old, now: x.score, there: there, inserted: inserted})
 	}
-	if len(steps) > 0 {
-		b.finish(w, steps)
+	if len(all.list) > 0 {
+		b.finish(w, &all)
 		w.Note(b.v)
 	}
 	return nil

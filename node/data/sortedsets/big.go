@@ -12,41 +12,34 @@ import (
 
 // The planes and own bytes of a big sorted set.
 const (
-	blocks = iota
+	index = iota
 	leaves
 	nodes
 	away
 
-	own = shape.TableOwn + shape.TreeOwn
+	own = shape.TreeOwn
 )
 
 // big is a sorted set with parts.
 type big struct {
-	v     engine.Parts
-	table shape.Table // member, score
-	tree  shape.Tree
+	v    engine.Parts
+	tree shape.Tree // of members, by score and name
 }
 
 // openBig is the sorted set in a value with parts; as it was when it was pinned if pin is not nil.
+// Of a pin, members are not found by name.
 func openBig(v engine.Parts, pin *engine.ValuePin) big {
-	return big{
-		v:     v,
-		table: shape.Table{V: v, Pin: pin, Blocks: blocks, Away: away, Items: 2},
-		tree:  shape.Tree{V: v, Pin: pin, Leaves: leaves, Nodes: nodes, Away: away, Own: shape.TableOwn, Items: 1, Ranked: true},
-	}
+	return big{v, shape.Tree{V: v, Pin: pin, Leaves: leaves, Nodes: nodes, Index: index, Away: away, Items: 1, Ranked: true}}
 }
 
 // score is the score of a member.
 func (b *big) score(member []byte) (score float64, ok bool) {
-	e, ok := b.table.Get(member)
-	if !ok {
-		return 0, false
-	}
-	return readScore(e.Value), true
+	s, ok := b.tree.Lookup(member)
+	return scoreOf(s.Rank), ok
 }
 
-// A table keeps a score as a string: the decimal of an integer, which takes few bytes there, or the
-// 8 bytes of a float64. If these look like a decimal, a byte that does not stands in front.
+// A delta has a score as a string: the decimal of an integer, which is short, or the 8 bytes of a
+// float64. If these look like a decimal, a byte that does not stands in front.
 const (
 	maxInteger = 1 << 53
 	noDecimal  = 0xff
@@ -64,17 +57,8 @@ func appendScore(dst []byte, score float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, raw)
 }
 
-func readScore(item shape.Item) float64 {
-	if n, ok := item.Int(); ok {
-		return float64(n)
-	}
-	var room [scoreRoom]byte
-	raw := item.Append(room[:0])
-	return math.Float64frombits(binary.LittleEndian.Uint64(raw[len(raw)-8:]))
-}
-
-// parseStored is readScore of bytes from elsewhere.
-func parseStored(value []byte) (score float64, ok bool) {
+// readScore reads a score of a delta.
+func readScore(value []byte) (score float64, ok bool) {
 	if n, ok := smallInt(value); ok {
 		return float64(n), true
 	}
@@ -85,4 +69,10 @@ func parseStored(value []byte) (score float64, ok bool) {
 	}
 	score = math.Float64frombits(binary.LittleEndian.Uint64(value[n-8:]))
 	return score, !math.IsNaN(score)
+}
+
+// note adds to the delta that a member has a score.
+func (b *big) note(w *shape.Work, member []byte, score float64) {
+	var room [scoreRoom]byte
+	w.NoteSet(b.v, member, appendScore(room[:0], score))
 }

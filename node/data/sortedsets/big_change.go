@@ -1,82 +1,98 @@
 package sortedsets
 
 import (
+	"bytes"
+	"encoding/binary"
+
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 )
 
-// step is a change of one member that has begun: its new score is in tree and table. The entry with
-// the old score is still in the tree.
+// set gives a member a score; there: it stands at a spot. After an error the set is as it was.
+func (b *big) set(member []byte, old shape.Spot, there bool, score float64) error {
+	if there {
+		return b.tree.Move(old, rankOf(score), member)
+	}
+	_, err := b.tree.Insert(rankOf(score), member, nil)
+	return err
+}
+
+// step is a change of one member that has begun: the tree has its new score. The entry with the old
+// score is still there.
 type step struct {
 	member   []byte
+	ending   uint64 // of the member's name: few others have it
 	old, now float64
 	there    bool // it had the old score
 	inserted bool // the tree has a new entry
 }
 
-// put gives a member a score. The entry that the tree has with its old score stays. After an error
-// the set is as it was.
-func (b *big) put(w *shape.Work, member []byte, score float64) (inserted bool, err error) {
-	if _, inserted, err = b.tree.Insert(rankOf(score), member, nil); err != nil {
-		return false, err
-	}
-	var room [scoreRoom]byte
-	element := [2][]byte{member, appendScore(room[:0], score)}
-	if err = b.table.Reserve(w, element[:], false); err == nil {
-		_, err = b.table.Set(member, element[1], 0)
-	}
-	if err != nil && inserted {
-		b.cut(member, score)
-	}
-	return inserted, err
+// steps are the changes of one command, in their order. All of them are made or none.
+type steps struct {
+	list  []step
+	again bool // a member has several of them
 }
 
-// cut removes the tree's entry of a member.
-func (b *big) cut(member []byte, score float64) {
-	if position, found := b.tree.Find(rankOf(score), member); found {
-		b.tree.Delete(position)
+// put begins a step. After an error nothing has changed.
+func (b *big) put(all *steps, s step) (err error) {
+	s.ending = endingOf(s.member)
+	if s.inserted, err = b.tree.Insert(rankOf(s.now), s.member, nil); err == nil {
+		all.list = append(all.list, s)
 	}
+	return err
+}
+
+// scoreIn is the score of a member as the steps so far have left it.
+func (b *big) scoreIn(all *steps, member []byte) (score float64, ok bool) {
+	ending := endingOf(member)
+	for i := len(all.list) - 1; i >= 0; i-- {
+		if s := &all.list[i]; s.ending == ending && bytes.Equal(s.member, member) {
+			all.again = true
+			return s.now, true
+		}
+	}
+	return b.score(member)
+}
+
+func endingOf(member []byte) (ending uint64) {
+	if n := len(member); n >= 8 {
+		return binary.LittleEndian.Uint64(member[n-8:])
+	}
+	for _, c := range member {
+		ending = ending<<8 | uint64(c)
+	}
+	return ending
 }
 
 // finish ends steps: it removes entries with old scores, and adds to the delta what has changed.
-func (b *big) finish(w *shape.Work, steps []step) {
-	for i := range steps {
-		s := &steps[i]
+func (b *big) finish(w *shape.Work, all *steps) {
+	for i := range all.list {
+		s := &all.list[i]
 		b.note(w, s.member, s.now)
-		if !s.there {
-			continue
+		last := s.now
+		if all.again {
+			last, _ = b.scoreIn(all, s.member)
 		}
-		if now, ok := b.score(s.member); ok && now != s.old {
-			b.cut(s.member, s.old)
+		if s.there && s.old != last {
+			b.tree.Cut(rankOf(s.old), s.member)
 		}
 	}
 }
 
-// undo takes steps back. It needs no memory: entries with old scores are still there, and blocks of
-// the table have not become shorter.
-func (b *big) undo(steps []step) {
-	for i := len(steps) - 1; i >= 0; i-- {
-		s := &steps[i]
-		if s.inserted {
-			b.cut(s.member, s.now)
-		}
-		if !s.there {
-			b.table.Delete(s.member)
-			continue
-		}
-		var room [scoreRoom]byte
-		if _, err := b.table.Set(s.member, appendScore(room[:0], s.old), 0); err != nil {
-			panic("BUG: an old score does not fit: " + err.Error())
+// undo takes steps back. Entries with old scores are still there, so it needs no memory.
+func (b *big) undo(all *steps) {
+	for i := len(all.list) - 1; i >= 0; i-- {
+		if s := &all.list[i]; s.inserted {
+			b.tree.Cut(rankOf(s.now), s.member)
 		}
 	}
 }
 
 // remove removes a member, and adds that to the delta.
 func (b *big) remove(w *shape.Work, member []byte) bool {
-	score, ok := b.score(member)
+	s, ok := b.tree.Lookup(member)
 	if ok {
-		b.cut(member, score)
-		b.table.Delete(member)
-		b.table.NoteDelete(w, member)
+		b.tree.CutAt(s)
+		w.NoteDelete(b.v, member)
 	}
 	return ok
 }
@@ -84,14 +100,14 @@ func (b *big) remove(w *shape.Work, member []byte) bool {
 // removeSpan removes some members that stand behind one another, and adds that to the delta.
 func (b *big) removeSpan(w *shape.Work, from, n int) {
 	left := n
-	b.tree.Walk(from, func(x shape.Entry) bool {
-		var number shape.Decimal
-		member := x.First.Text(&number)
-		b.table.NoteDelete(w, member)
-		b.table.Delete(member)
-		left--
-		return left > 0
-	})
+	if b.v.Fed() {
+		b.tree.Walk(from, func(x shape.Entry) bool {
+			var number shape.Decimal
+			w.NoteDelete(b.v, x.First.Text(&number))
+			left--
+			return left > 0
+		})
+	}
 	for n > 0 {
 		n -= b.tree.DeleteSome(from, n)
 	}

@@ -13,7 +13,7 @@ var collection = exec.Collection{
 	Packed:    &shape.PackedZSet,
 	Own:       own,
 	Form:      func(bool, engine.Parts) rdb.Writer { return rdb.Writer{Form: rdb.FormSortedSet} },
-	Len:       shape.TableLen,
+	Len:       shape.TreeLen,
 	Piece:     piece,
 	Score:     scoreOf,
 	AddPacked: restorePacked,
@@ -46,10 +46,11 @@ func restorePacked(p *shape.Pack, x rdb.Element) (fits bool, err error) {
 func restoreParts(v engine.Parts, w *shape.Work, all []rdb.Element) error {
 	b := openBig(v, nil)
 	for _, x := range all {
-		if _, there := b.score(x.First); there {
+		old, there := b.tree.Lookup(x.First)
+		if there {
 			return rdb.ErrFormat
 		}
-		if _, err := b.put(w, x.First, x.Score); err != nil {
+		if err := b.set(x.First, old, false, x.Score); err != nil {
 			return err
 		}
 		b.note(w, x.First, x.Score)

@@ -87,7 +87,7 @@ func replyPinned(r *exec.Request, s *View, p Span, withScores bool) {
 	b, length := s.big, s.length
 	r.ReplyPinned(b.v, head, func(pin *engine.ValuePin, dst []byte) ([]byte, bool) {
 		now := View{length: length, big: b, isBig: true}
-		now.big.table.Pin, now.big.tree.Pin = pin, pin
+		now.big.tree.Pin = pin
 		done := 0
 		now.Each(p, func(member shape.Item, score float64) bool {
 			if withScores && version == resp.RESP3 {

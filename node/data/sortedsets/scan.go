@@ -55,12 +55,8 @@ func (s *View) scan(r *exec.Request, q *exec.ElementScan, cursor uint64) {
 		n++
 	}
 	if s.isBig {
-		for next = cursor; ; {
-			next = s.big.table.Scan(next, 1, func(e shape.Element) { add(e.Key, readScore(e.Value)) })
-			if next == 0 || q.IsFull(len(text)) {
-				break
-			}
-		}
+		full := func() bool { return q.IsFull(len(text)) }
+		next = s.big.tree.Scan(cursor, full, func(x shape.Entry) { add(x.First, scoreOf(x.Rank)) })
 	} else {
 		s.Each(Span{to: s.Len()}, func(member shape.Item, score float64) bool {
 			add(member, score)

@@ -118,17 +118,11 @@ func (b *big) unpack(w *shape.Work, packed []byte) (err error) {
 	p.Each(0, func(i int, member, _ shape.Item, _ int64) bool {
 		var number shape.Decimal
 		name, score := member.Text(&number), scoreOf(p.Rank(i))
-		if _, err = b.put(w, name, score); err != nil {
+		if _, err = b.tree.Insert(p.Rank(i), name, nil); err != nil {
 			return false
 		}
 		b.note(w, name, score)
 		return true
 	})
 	return err
-}
-
-// note adds to the delta that a member has a score.
-func (b *big) note(w *shape.Work, member []byte, score float64) {
-	var room [scoreRoom]byte
-	b.table.NoteSet(w, member, appendScore(room[:0], score), 0)
 }

@@ -29,6 +29,7 @@ type benchSorted struct {
 	number  [scoreRoom]byte
 	rand    *rand.Rand
 	sum     float64
+	x       sorted
 }
 
 var benchKey = []byte("sorted")
@@ -76,11 +77,12 @@ func (s *benchSorted) member(i int) []byte {
 func (s *benchSorted) with(f func(x *sorted)) {
 	t := s.e.Lock(1, 1)
 	defer t.Unlock()
-	x := sorted{r: &s.r, txn: t, key: benchKey}
+	x := &s.x
+	*x = sorted{r: &s.r, txn: t, key: benchKey}
 	if x.item, x.found = t.Find(benchKey); x.found {
 		x.View = viewOf(t, x.item)
 	}
-	f(&x)
+	f(x)
 }
 
 func (s *benchSorted) add(member []byte, score float64, o Options) {
@@ -153,7 +155,6 @@ func benchmarkSorted(b *testing.B, n int) {
 		b.ReportMetric(float64(int(s.e.Used())-s.payload)/float64(n), "charged-B/member")
 	})
 	miss := make([]byte, 0, 64)
-	one := []byte("1")
 	each("ZSCORE", func(i int) { s.with(func(x *sorted) { f, _ := x.Score(s.member(i)); s.sum += f }) })
 	each("ZSCORE-miss", func(i int) {
 		miss = appendBenchMember(miss[:0], n+i)
@@ -169,7 +170,6 @@ func benchmarkSorted(b *testing.B, n int) {
 		})
 	})
 	each("ZADD-score", func(i int) { s.add(s.member(i), s.rand.Float64()*1e6, Options{}) })
-	_ = one
 	each("ZINCRBY", func(i int) { s.add(s.member(i), 1, Options{AddsTo: true}) })
 	each("ZREM-ZADD", func(i int) { s.remove(s.member(i)); s.add(s.member(i), s.rand.Float64()*1e6, Options{}) })
 	each("ZPOPMIN-ZADD", func(i int) {
@@ -206,7 +206,5 @@ func BenchmarkRangeDelete(b *testing.B) {
 				}
 			})
 		}
-		b.StopTimer()
-		s.e.Close()
 	}
 }

@@ -44,35 +44,28 @@ func encoding(t engine.Txn, item engine.Item) string {
 
 func checkRecord(value []byte) error { return shape.CheckPacked(&shape.PackedZSet, value) }
 
-// apply applies a delta, which is one of the table: members with their scores.
+// apply applies a delta: members with their scores, and members that were removed.
 func apply(v engine.Parts, delta []byte) error {
 	b := openBig(v, nil)
-	var w shape.Work
-	return b.table.EachChange(delta, func(member, value []byte) error {
-		score, ok := parseStored(value)
+	return shape.EachChange(delta, func(member, value []byte) error {
+		score, ok := readScore(value)
 		if !ok {
 			return shape.ErrMalformed
 		}
-		old, there := b.score(member)
-		if there && old == score {
-			return nil
-		}
-		if _, err := b.put(&w, member, score); err != nil {
-			return err
-		}
-		if there {
-			b.cut(member, old)
-		}
-		return nil
+		old, there := b.tree.Lookup(member)
+		return b.set(member, old, there, score)
 	}, func(member []byte) {
-		if score, ok := b.score(member); ok {
-			b.cut(member, score)
-			b.table.Delete(member)
+		if s, ok := b.tree.Lookup(member); ok {
+			b.tree.CutAt(s)
 		}
 	})
 }
 
 func dump(v engine.Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
 	b := openBig(v, nil)
-	return b.table.Dump(from, dst, atMost)
+	return b.tree.Dump(from, dst, atMost, func(dst []byte, x shape.Entry) []byte {
+		var number shape.Decimal
+		var room [scoreRoom]byte
+		return shape.AppendSet(dst, x.First.Text(&number), appendScore(room[:0], scoreOf(x.Rank)))
+	})
 }

@@ -56,11 +56,11 @@ func (s *View) Position(member []byte) (position int, score float64, ok bool) {
 		}
 		return position, scoreOf(s.packed.Rank(position)), true
 	}
-	if score, ok = s.big.score(member); !ok {
+	at, ok := s.big.tree.Lookup(member)
+	if !ok {
 		return 0, 0, false
 	}
-	position, ok = s.big.tree.Find(rankOf(score), member)
-	return position, score, ok
+	return s.big.tree.Position(at), scoreOf(at.Rank), true
 }
 
 // find is the position of a member with a rank, or where it would stand.
