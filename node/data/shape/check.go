@@ -100,8 +100,8 @@ func (c *treeCheck) index() error {
 	}
 	for number := range n {
 		b, depth := indexBlock(t.V.Part(t.Index, number)), depthOf(number, n)
-		if b.need() > len(b) {
-			return fmt.Errorf("bucket %d of %d bytes needs %d", number, len(b), b.need())
+		if size := indexSize(b.count()); size > len(b) {
+			return fmt.Errorf("bucket %d of %d bytes needs %d", number, len(b), size)
 		}
 		for e := range b.count() {
 			x := named{b.hashOf(e, depth, number), leafOf(b.word(e), depth)}

@@ -1,6 +1,6 @@
 // Package shape has the three forms that the values of types other than string are built of: packed,
 // table and tree. It knows no command and no type: a hash is a table of fields and values, a sorted
-// set a ranked tree and a table of its members, a list a tree without ranks.
+// set a ranked tree of its members, a list a tree without ranks.
 //
 //	record: header │ key │ packed value          small: up to 1,024 bytes and 128 entries
 //	record: header │ key │ root ─> head          big: a value with parts (node/engine/parts.go)
@@ -9,7 +9,8 @@
 //	                                ├─ plane of strings ─┤
 //	                                │                    ├ Tree: entry by position, or in order
 //	                                ├─ plane of leaves  ─┤
-//	                                └─ plane of nodes   ─┘
+//	                                ├─ plane of nodes   ─┤
+//	                                └─ plane of buckets ─┘ of a ranked tree's index
 //
 // # Terms
 //
@@ -18,6 +19,8 @@
 //   - block: entries in one piece of memory (block.go). A packed value is a block, and so are the
 //     buckets of a table and the leaves of a tree.
 //   - element: an entry of a table, found by its key, which is its first item.
+//   - index: finds the leaf that has an entry of a ranked tree, by the entry's first string
+//     (leaf_index.go).
 //   - rank: 8 bytes by which a tree is ordered, as an unsigned number. A sorted set makes them of its
 //     scores.
 //   - away: said of a string that is too long for its block. It is a part of its own, and the block
@@ -46,17 +49,19 @@
 // # Invariants
 //
 //   - Memory is taken before the first change. Table.Reserve takes it for any number of elements.
-//     Tree.InsertAt, Insert and Replace take it for one entry. Deletions take only free cells, so
+//     Tree.InsertAt, Insert, Move and Replace take it for one entry. Deletions take only free cells, so
 //     they evict nothing and cannot fail.
 //   - An operation on an element changes two blocks at most, and a block has at most maxBlock bytes.
 //     An operation on an entry of a tree changes the leaf, a neighbour of it, and as much on each
-//     level above. Table.Reserve splits as many blocks as the elements are worth.
+//     level above; in a ranked tree also a bucket for each entry that changes leaf, and the parent's
+//     number in the children of a node that is split or merged. Table.Reserve splits as many blocks as the elements are worth.
 //     DeleteSome, Expire, Each, Scan and Walk stop where the caller says, or after a block.
 //   - Bytes of peers and payloads become a packed value only through CheckPacked. A value with parts
 //     is never taken over as bytes: its elements are set one by one.
 //   - Numbers of blocks of a table have no gaps. An entry is in the block that its hash names; the
 //     hash is the engine's, so it is the same on all nodes and unknown to clients.
-//   - Of a tree no leaf and no node is empty, and only the root may have one child for long.
+//   - Of a tree no leaf and no node is empty, and only the root may have one child for long. The
+//     index of a ranked tree has one entry for each of the tree's, and nothing else.
 //   - Views (Item, Element, Entry) are valid until the next call that may change the value.
 //   - Nothing here allocates on the Go heap, with the exception of errors and of pins.
 //   - Check walks through all of a table or tree; tests call it. The tests of this package run random
@@ -94,8 +99,7 @@
 // # What a tree takes
 //
 // Entries of 16 bytes, 1 M of them, on the same machine (BenchmarkTree). A list takes 1.3 bytes an
-// entry beyond these, a ranked tree filled at random 10.2, of which the rank has 8. A push takes
-// 150 ns, a push and a pop at either end 300 ns, an entry by position 290 ns, a position by rank
-// and string 890 ns, an insertion by rank 980 ns, another rank for an entry 1,860 ns, and the
-// deletion of a range 5 ns an entry in a list and 14 in a ranked tree.
+// entry beyond these. A push takes 150 ns, a push and a pop at either end 300 ns, an entry by
+// position 290 ns, and the deletion of a range 5 ns an entry. What a ranked tree takes stands in
+// node/data/sortedsets.
 package shape

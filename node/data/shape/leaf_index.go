@@ -9,12 +9,13 @@ import (
 
 // leafIndex finds the entries of a ranked tree by their first strings: from the hash of a string to
 // the number of the leaf that has it. It is linear hashing, as a Table is: part n of its plane is
-// bucket n, and a bucket is a block of entries of five bytes:
+// bucket n, and a bucket has entries of five bytes, in groups of eight:
 //
-//	count │ tag 0 │ tag 1 │ ...          free          ... │ word 1 │ word 0
-//	  2       1       1                                        4        4
+//	count │ tags 0-7 │ word 0 │ ... │ word 7 │ tags 8-15 │ word 8 │ ...
+//	  2        8          4              4         8          4
 //
-// A tag is the upper byte of a 32-bit hash, so that eight tags are compared at once. The number of
+// A tag is the upper byte of a 32-bit hash, so that eight tags are compared at once; the words beside
+// them have come from memory with them. The number of
 // the bucket says as many of the lowest bits as the bucket is deep: the table has been doubled so
 // often. The word has the other bits, and the leaf's number below them. Each doubling gives one bit
 // of the hash to the bucket's number, and the leaf's number has that bit more. So a bucket is split
@@ -35,13 +36,14 @@ type leafIndex struct {
 func (t *Tree) index() leafIndex { return leafIndex{t.V, t.Index, t.Leaves} }
 
 const (
-	indexHead  = 2
-	indexEntry = 5
-	indexFull  = 48 // entries of a bucket on average, at most; half of that at least
-	hashBits   = 24 // of a hash, besides the tag
-	leafBits   = 8  // of a leaf's number in a bucket of depth 0
+	indexHead = 2
+	groupTags = 8
+	groupSize = groupTags * 5
+	indexFull = 48 // entries of a bucket on average, at most; half of that at least
+	hashBits  = 24 // of a hash, besides the tag
+	leafBits  = 8  // of a leaf's number in a bucket of depth 0
 
-	maxIndexEntries = (maxBlock - indexHead) / indexEntry
+	maxIndexEntries = (maxBlock - indexHead) / groupSize * groupTags
 )
 
 func tagOf32(h uint32) byte { return byte(h >> hashBits) }
@@ -63,10 +65,20 @@ type indexBlock []byte
 
 func (b indexBlock) count() int              { return int(binary.LittleEndian.Uint16(b)) }
 func (b indexBlock) setCount(n int)          { binary.LittleEndian.PutUint16(b, uint16(n)) }
-func (b indexBlock) need() int               { return indexHead + b.count()*indexEntry }
-func (b indexBlock) tag(e int) byte          { return b[indexHead+e] }
-func (b indexBlock) word(e int) uint32       { return binary.LittleEndian.Uint32(b[len(b)-4*(e+1):]) }
-func (b indexBlock) setWord(e int, w uint32) { binary.LittleEndian.PutUint32(b[len(b)-4*(e+1):], w) }
+func (b indexBlock) tag(e int) byte          { return b[tagAt(e)] }
+func (b indexBlock) word(e int) uint32       { return binary.LittleEndian.Uint32(b[wordAt(e):]) }
+func (b indexBlock) setWord(e int, w uint32) { binary.LittleEndian.PutUint32(b[wordAt(e):], w) }
+
+func tagAt(e int) int  { return indexHead + e/groupTags*groupSize + e%groupTags }
+func wordAt(e int) int { return indexHead + e/groupTags*groupSize + groupTags + e%groupTags*4 }
+
+// indexSize is how many bytes a bucket of n entries needs.
+func indexSize(n int) int {
+	if n == 0 {
+		return indexHead
+	}
+	return wordAt(n-1) + 4
+}
 
 // wordOf is the word of an entry in a bucket of a depth.
 func wordOf(h uint32, depth uint, leaf int) uint32 {
@@ -89,22 +101,21 @@ const (
 // search is the first entry from one on that has a hash, -1 if none has.
 func (b indexBlock) search(e int, h uint32, depth uint) int {
 	tag, rest, n := tagOf32(h), h&(1<<hashBits-1)>>depth, b.count()
-	for ; e < n && indexHead+e+8 <= len(b); e += 8 {
-		x := binary.LittleEndian.Uint64(b[indexHead+e:]) ^ ones*uint64(tag)
-		for m := (x - ones) &^ x & highs; m != 0; m &= m - 1 {
-			i := e + bits.TrailingZeros64(m)/8
-			if i >= n {
+	skip := uint64(1)<<(e%groupTags*8) - 1 // of the first group
+	for at := tagAt(e &^ (groupTags - 1)); e < n; at += groupSize {
+		x := binary.LittleEndian.Uint64(b[at:]) ^ ones*uint64(tag)
+		for m := (x - ones) &^ x & highs &^ skip; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros64(m) / 8
+			found := e&^(groupTags-1) + i
+			if found >= n {
 				return -1
 			}
-			if b.word(i)>>(leafBits+depth) == rest && b.tag(i) == tag {
-				return i
+			word := binary.LittleEndian.Uint32(b[at+groupTags+4*i:])
+			if word>>(leafBits+depth) == rest && b[at+i] == tag {
+				return found
 			}
 		}
-	}
-	for ; e < n; e++ {
-		if b.tag(e) == tag && b.word(e)>>(leafBits+depth) == rest {
-			return e
-		}
+		e, skip = e&^(groupTags-1)+groupTags, 0
 	}
 	return -1
 }
@@ -123,7 +134,7 @@ func (b indexBlock) find(h uint32, depth uint, leaf int) int {
 func (b indexBlock) append(tag byte, word uint32) {
 	n := b.count()
 	b.setCount(n + 1)
-	b[indexHead+n] = tag
+	b[tagAt(n)] = tag
 	b.setWord(n, word)
 }
 
@@ -147,29 +158,37 @@ func (x leafIndex) add(h uint32, leaf int) {
 	b.append(tagOf32(h), wordOf(h, depth, leaf))
 }
 
-// removeAll forgets entries of a leaf, whose bytes begin at off.
+// removeAll forgets entries of a leaf, those of b from one to another, whose bytes begin at off.
 func (x leafIndex) removeAll(t *Tree, b block, from, to, off, leaf int) {
 	for e := from; e < to; e++ {
-		h := t.hashOf(b, e, off)
+		x.remove(t.hashOf(b, e, off), leaf)
 		off += b.size(e)
-		c, number, depth := x.edit(h)
-		at, last := c.find(h, depth, leaf), c.count()-1
-		c[indexHead+at] = c.tag(last)
-		c.setWord(at, c.word(last))
-		c.setCount(last)
-		if len(c)-c.need() >= max(slack, len(c)/4) {
-			x.fit(number)
-		}
 	}
+}
+
+// remove forgets an entry of a leaf with a hash.
+func (x leafIndex) remove(h uint32, leaf int) {
+	c, number, depth := x.edit(h)
+	at, last := c.find(h, depth, leaf), c.count()-1
+	c[tagAt(at)] = c.tag(last)
+	c.setWord(at, c.word(last))
+	c.setCount(last)
+	if len(c)-indexSize(last) >= max(slack, len(c)/4) {
+		x.fit(number)
+	}
+}
+
+// move notes that an entry with a hash has changed leaf.
+func (x leafIndex) move(h uint32, from, to int) {
+	c, _, depth := x.edit(h)
+	c.setWord(c.find(h, depth, from), wordOf(h, depth, to))
 }
 
 // moveAll notes that all entries of a block were in one leaf, and are in another one.
 func (x leafIndex) moveAll(t *Tree, b block, from, to int) {
 	for e, off := 0, b.begin(); e < b.count(); e++ {
-		h := t.hashOf(b, e, off)
+		x.move(t.hashOf(b, e, off), from, to)
 		off += b.size(e)
-		c, _, depth := x.edit(h)
-		c.setWord(c.find(h, depth, from), wordOf(h, depth, to))
 	}
 }
 

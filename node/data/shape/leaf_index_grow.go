@@ -12,29 +12,21 @@ const moreLeaves = 4
 // reserve takes the memory for an entry with a hash: add then has room. count is how many entries
 // there will be. After an error what the index finds is as it was.
 func (x leafIndex) reserve(h uint32, count int) error {
-	n := x.v.Len(x.plane)
-	if n == 0 {
+	if x.v.Len(x.plane) == 0 {
 		if err := x.first(); err != nil {
 			return err
 		}
-		n = 1
 	}
-	for splits := 0; n < 1<<hashBits; splits++ {
-		must := !x.names(n)
-		if !must && (n >= count/indexFull || splits == moreSplits) {
-			break
-		}
-		if !x.split(n) {
-			if must {
-				return engine.ErrMemory
-			}
-			break
-		}
+	if err := x.reserveNames(); err != nil {
+		return err
+	}
+	n := x.v.Len(x.plane)
+	for splits := 0; splits < moreSplits && n < min(count/indexFull, 1<<hashBits) && x.split(n); splits++ {
 		n++
 	}
 	number := bucket(uint64(h), n)
 	b := indexBlock(x.v.Part(x.plane, number))
-	need := b.need() + indexEntry
+	need := indexSize(b.count() + 1)
 	if need <= len(b) {
 		return nil
 	}
@@ -45,7 +37,19 @@ func (x leafIndex) reserve(h uint32, count int) error {
 	if err := x.v.Reserve(need); err != nil {
 		return err
 	}
-	return x.resize(number, need)
+	_, err := x.v.Resize(x.plane, number, need)
+	return err
+}
+
+// reserveNames splits buckets until the words have room for the numbers of all leaves, and of those
+// that an insertion may add. Mostly they have.
+func (x leafIndex) reserveNames() error {
+	for n := x.v.Len(x.plane); !x.names(n); n++ {
+		if n == 1<<hashBits || !x.split(n) {
+			return engine.ErrMemory
+		}
+	}
+	return nil
 }
 
 // names reports whether the words of an index of n buckets have room for the numbers of all leaves,
@@ -57,43 +61,20 @@ func (x leafIndex) names(n int) bool {
 
 // first gives the index its first bucket.
 func (x leafIndex) first() error {
-	if err := x.v.Reserve(indexHead + indexEntry); err != nil {
+	if err := x.v.Reserve(indexSize(1)); err != nil {
 		return err
 	}
-	_, b, err := x.v.Add(x.plane, indexHead+indexEntry)
+	_, b, err := x.v.Add(x.plane, indexSize(1))
 	if err == nil {
 		indexBlock(b).setCount(0)
 	}
 	return err
 }
 
-// resize moves a bucket to a cell of n bytes, which was reserved and is not shorter than the bucket.
-func (x leafIndex) resize(number, n int) error {
-	b := indexBlock(x.v.Edit(x.plane, number))
-	end := len(b)
-	moved, err := x.v.Resize(x.plane, number, n)
-	if err == nil {
-		indexBlock(moved).spread(end)
-	}
-	return err
-}
-
-// spread moves the words, which end at an offset, to the end of the bucket.
-func (b indexBlock) spread(end int) {
-	n := 4 * b.count()
-	copy(b[len(b)-n:], b[end-n:end])
-}
-
 // fit moves a bucket to a smaller cell. Without memory for that it stays where it is.
 func (x leafIndex) fit(number int) {
-	b := indexBlock(x.v.Edit(x.plane, number))
-	need, end, n := b.need(), len(b), 4*b.count()
-	copy(b[need-n:need], b[end-n:end])
-	moved, err := x.v.Resize(x.plane, number, need+need/16)
-	if err != nil {
-		moved = b
-	}
-	indexBlock(moved).spread(need)
+	need := indexSize(indexBlock(x.v.Part(x.plane, number)).count())
+	_, _ = x.v.Resize(x.plane, number, need+need/16)
 }
 
 // split gives an index of n buckets one more: it gets the entries of the bucket that is next in turn
@@ -106,7 +87,7 @@ func (x leafIndex) split(n int) bool {
 	for e := range b.count() {
 		moves += int(b.word(e) >> (leafBits + depth) & 1)
 	}
-	size := indexHead + (moves+1)*indexEntry
+	size := indexSize(moves + 1)
 	if x.v.Reserve(size) != nil {
 		return false
 	}
@@ -127,7 +108,7 @@ func (x leafIndex) split(n int) bool {
 			to.append(tag, word)
 			continue
 		}
-		b[indexHead+kept] = tag
+		b[tagAt(kept)] = tag
 		b.setWord(kept, word)
 		kept++
 	}
@@ -154,12 +135,14 @@ func (x leafIndex) merge(last int) bool {
 	depth := uint(bits.Len(uint(last)) - 1)
 	into := last - 1<<depth
 	from, b := indexBlock(x.v.Part(x.plane, last)), indexBlock(x.v.Part(x.plane, into))
-	size := from.need() + b.need()
+	size := indexSize(from.count() + b.count())
 	if size > maxBlock {
 		return false
 	}
-	if size > len(b) && x.resize(into, size) != nil {
-		return false
+	if size > len(b) {
+		if _, err := x.v.Resize(x.plane, into, size); err != nil {
+			return false
+		}
 	}
 	b = x.v.Edit(x.plane, into)
 	for e := range b.count() {

@@ -38,14 +38,13 @@ func (t *Tree) Insert(rank uint64, first, second []byte) (added bool, err error)
 		return false, nil
 	}
 	x := t.newEntry(rank, first, second)
-	index := t.index()
-	if err := index.reserve(x.hash(), t.Len()+1); err != nil {
+	if err := t.index().reserve(x.hash(), t.Len()+1); err != nil {
 		return false, err
 	}
 	if w, err = t.insert(w, &x); err != nil {
 		return false, err
 	}
-	index.add(x.hash(), w.leaf)
+	t.index().add(x.hash(), w.leaf)
 	return true, nil
 }
 
@@ -240,34 +239,34 @@ func (t *Tree) DeleteSome(position, n int) int {
 		return removed
 	}
 	w := t.to(position)
-	return t.deleteFrom(&w, n)
+	if !t.Ranked {
+		return t.deleteFrom(&w, n)
+	}
+	b := block(t.V.Part(t.Leaves, w.leaf))
+	t.index().removeAll(t, b, w.entry, min(w.entry+n, b.count()), b.offset(w.entry), w.leaf)
+	removed := t.deleteFrom(&w, n)
+	t.index().shrink(t.Len())
+	return removed
 }
 
-// deleteFrom is DeleteSome from where the way leads to.
+// deleteFrom is DeleteSome from where the way leads to. The index is not changed.
 func (t *Tree) deleteFrom(w *way, n int) int {
 	b := block(t.V.Edit(t.Leaves, w.leaf))
 	from := w.entry
 	to := min(from+n, b.count())
 	off := b.offset(from)
-	if t.Ranked {
-		t.index().removeAll(t, b, from, to, off, w.leaf)
-	}
 	size := t.freeAway(b, from, to, off)
 	t.weigh(w, from-to, -size-(to-from)*b.slotLen())
-	switch {
-	case to-from == b.count():
+	if to-from == b.count() {
 		t.V.Free(t.Leaves, w.leaf)
 		if w.height > 0 {
 			t.dropChild(w, w.height-1, w.nodes[w.height-1].child)
 		}
-	default:
-		b.cut(from, to, off, size)
-		if !t.mergeLeaf(w) {
-			fit(t.V, t.Leaves, w.leaf)
-		}
+		return to - from
 	}
-	if t.Ranked {
-		t.index().shrink(t.Len())
+	b.cut(from, to, off, size)
+	if !t.mergeLeaf(w) {
+		fit(t.V, t.Leaves, w.leaf)
 	}
 	return to - from
 }

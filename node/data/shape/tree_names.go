@@ -9,6 +9,7 @@ func (b block) setParent(p int) { binary.LittleEndian.PutUint32(b[blockHead:], u
 type Spot struct {
 	Rank        uint64
 	leaf, entry int
+	hash        uint32
 }
 
 // Lookup finds an entry of a ranked tree by its first string. If there are several, it is one of
@@ -21,6 +22,7 @@ func (t *Tree) lookup(first []byte, rank uint64, exact bool) (s Spot, ok bool) {
 		return s, false
 	}
 	h, p := t.hash(first), t.probe(first)
+	s.hash = h
 	c, depth := t.index().bucket(h)
 	for i := c.search(0, h, depth); i >= 0; i = c.search(i+1, h, depth) {
 		s.leaf = leafOf(c.word(i), depth)
@@ -36,7 +38,7 @@ func (t *Tree) lookup(first []byte, rank uint64, exact bool) (s Spot, ok bool) {
 
 // named is the first entry of a leaf from one on that has a first string, -1 if none has.
 func (t *Tree) named(b block, e int, tag byte, p *probe) int {
-	w, n := b.slotLen(), b.count()
+	w, n := leafFront+t.Items, b.count() // the width is known before the leaf has come from memory
 	for i := len(b) - (e+1)*w + rankFront; e < n; e, i = e+1, i-w {
 		if b[i] != tag || b[i+tagFront] != p.code {
 			continue
@@ -97,7 +99,9 @@ func (t *Tree) Cut(rank uint64, first []byte) bool {
 // CutAt removes the entry at a spot.
 func (t *Tree) CutAt(s Spot) {
 	w := t.wayTo(s)
+	t.index().remove(s.hash, s.leaf)
 	t.deleteFrom(&w, 1)
+	t.index().shrink(t.Len())
 }
 
 // Move gives the entry at a spot, which has a first string and no second one, another rank. After an
@@ -106,10 +110,23 @@ func (t *Tree) Move(s Spot, rank uint64, first []byte) error {
 	if s.Rank == rank || t.slide(s, rank, first) {
 		return nil
 	}
-	if _, err := t.Insert(rank, first, nil); err != nil {
+	if err := t.index().reserveNames(); err != nil {
 		return err
 	}
-	t.Cut(s.Rank, first)
+	x, leaves := t.newEntry(rank, first, nil), t.V.Count(t.Leaves)
+	w, _ := t.search(rank, first)
+	w, err := t.insert(w, &x)
+	switch {
+	case err != nil:
+		return err
+	case t.V.Count(t.Leaves) != leaves:
+		s, _ = t.lookup(first, s.Rank, true) // a split may have moved it
+	case w.leaf == s.leaf && w.entry <= s.entry:
+		s.entry++
+	}
+	t.index().move(s.hash, s.leaf, w.leaf)
+	w = t.wayTo(s)
+	t.deleteFrom(&w, 1)
 	return nil
 }
 

@@ -23,8 +23,7 @@ type benchSorted struct {
 	r       exec.Request
 	n       int
 	payload int
-	names   []byte // of all members, so that making them costs an operation nothing
-	ends    []int
+	name    []byte
 	pair    [2][]byte
 	number  [scoreRoom]byte
 	rand    *rand.Rand
@@ -44,17 +43,19 @@ func newBenchSorted(tb testing.TB, n int) *benchSorted {
 	s := &benchSorted{tb: tb, e: e, n: n, rand: rand.New(rand.NewPCG(1, 2))}
 	s.r.Worker = &exec.Worker{}
 	for i := range n {
-		s.names = appendBenchMember(s.names, i)
-		s.ends = append(s.ends, len(s.names))
-	}
-	s.payload = len(s.names)
-	for i := range n {
-		s.add(s.member(i), s.rand.Float64()*1e6, Options{})
+		s.payload += len(s.member(i))
+		s.add(s.name, s.rand.Float64()*1e6, Options{})
 	}
 	return s
 }
 
-// appendBenchMember appends a name of 8 to 40 bytes.
+// member is the name of a member, of 8 to 40 bytes, valid until the next call.
+func (s *benchSorted) member(i int) []byte {
+	s.name = appendBenchMember(s.name[:0], i)
+	return s.name
+}
+
+// appendBenchMember appends the name of a member.
 func appendBenchMember(dst []byte, i int) []byte {
 	begin := len(dst)
 	dst = append(dst, "m:"...)
@@ -63,14 +64,6 @@ func appendBenchMember(dst []byte, i int) []byte {
 		dst = binary.BigEndian.AppendUint64(dst, h)
 	}
 	return dst[:begin+8+i%33]
-}
-
-func (s *benchSorted) member(i int) []byte {
-	from := 0
-	if i > 0 {
-		from = s.ends[i-1]
-	}
-	return s.names[from:s.ends[i]]
 }
 
 // with has f act on the set as a command does.
@@ -154,11 +147,9 @@ func benchmarkSorted(b *testing.B, n int) {
 		s.report(b, "new")
 		b.ReportMetric(float64(int(s.e.Used())-s.payload)/float64(n), "charged-B/member")
 	})
-	miss := make([]byte, 0, 64)
 	each("ZSCORE", func(i int) { s.with(func(x *sorted) { f, _ := x.Score(s.member(i)); s.sum += f }) })
 	each("ZSCORE-miss", func(i int) {
-		miss = appendBenchMember(miss[:0], n+i)
-		s.with(func(x *sorted) { f, _ := x.Score(miss); s.sum += f })
+		s.with(func(x *sorted) { f, _ := x.Score(s.member(n + i)); s.sum += f })
 	})
 	each("ZRANK", func(i int) {
 		s.with(func(x *sorted) { at, _, _ := x.Position(s.member(i)); s.sum += float64(at) })
@@ -173,10 +164,9 @@ func benchmarkSorted(b *testing.B, n int) {
 	each("ZINCRBY", func(i int) { s.add(s.member(i), 1, Options{AddsTo: true}) })
 	each("ZREM-ZADD", func(i int) { s.remove(s.member(i)); s.add(s.member(i), s.rand.Float64()*1e6, Options{}) })
 	each("ZPOPMIN-ZADD", func(i int) {
-		var name []byte
-		s.with(func(x *sorted) { m, _ := x.at(0); name = m.Append(miss[:0]) })
+		s.with(func(x *sorted) { m, _ := x.at(0); s.name = m.Append(s.name[:0]) })
 		s.pop(1)
-		s.add(name, s.rand.Float64()*1e6, Options{})
+		s.add(s.name, s.rand.Float64()*1e6, Options{})
 	})
 	b.Run(fmt.Sprintf("churned-bytes/%d", n), func(b *testing.B) {
 		for b.Loop() {
@@ -187,8 +177,7 @@ func benchmarkSorted(b *testing.B, n int) {
 	})
 	b.Run(fmt.Sprintf("ZADD-new/%d", n), func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			miss = appendBenchMember(miss[:0], n+i)
-			s.add(miss, s.rand.Float64()*1e6, Options{})
+			s.add(s.member(n+i), s.rand.Float64()*1e6, Options{})
 		}
 	})
 }
