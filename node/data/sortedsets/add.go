@@ -140,6 +140,7 @@ func (s *sorted) addBig(a *addition) error {
 		}
 		b.note(w, member, x.score)
 		w.Note(b.v)
+		b.tree.Verify()
 		return nil
 	}
 	var few [8]step
@@ -160,5 +161,6 @@ func (s *sorted) addBig(a *addition) error {
 		b.finish(w, &all)
 		w.Note(b.v)
 	}
+	b.tree.Verify()
 	return nil
 }

@@ -76,6 +76,7 @@ func (s *sorted) edit() *shape.Pack {
 
 // shrink deletes a big set that has become empty, and packs one that has become small.
 func (s *sorted) shrink() {
+	s.big.tree.Verify()
 	switch tree := &s.big.tree; {
 	case tree.Len() == 0:
 		s.txn.Delete(s.key)

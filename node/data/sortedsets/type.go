@@ -47,6 +47,7 @@ func checkRecord(value []byte) error { return shape.CheckPacked(&shape.PackedZSe
 // apply applies a delta: members with their scores, and members that were removed.
 func apply(v engine.Parts, delta []byte) error {
 	b := openBig(v, nil)
+	defer b.tree.Verify()
 	return shape.EachChange(delta, func(member, value []byte) error {
 		score, ok := readScore(value)
 		if !ok {
