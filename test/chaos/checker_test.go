@@ -236,3 +236,12 @@ func TestChaosCheckerTables(t *testing.T) {
 	f(7, 12, 13, false)  // written after the move
 	f(8, 9, 11, false)
 }
+
+// TestPulseStandsStill: who asks for how long the machine stood still may run again before the pulse.
+func TestPulseStandsStill(t *testing.T) {
+	now := time.Now()
+	p := &pulse{began: now.Add(-time.Second), late: []Timing{{begin: now.Add(-time.Minute), took: time.Second}}}
+	if missed := p.Missed(now.Add(-2*time.Second), now); missed < time.Second-beat || missed > 30*time.Second {
+		t.Errorf("the machine stood still for %v, want one second", missed)
+	}
+}

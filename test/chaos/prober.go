@@ -144,8 +144,9 @@ type pulse struct {
 	stop chan struct{}
 	done sync.WaitGroup
 
-	mu   sync.Mutex
-	late []Timing // beats that came late, and by how much
+	mu    sync.Mutex
+	began time.Time // of the present beat
+	late  []Timing  // beats that came late, and by how much
 }
 
 const (
@@ -154,7 +155,7 @@ const (
 )
 
 func newPulse() *pulse {
-	p := &pulse{stop: make(chan struct{})}
+	p := &pulse{stop: make(chan struct{}), began: time.Now()}
 	p.done.Go(p.run)
 	return p
 }
@@ -166,25 +167,35 @@ func (p *pulse) close() {
 
 func (p *pulse) run() {
 	for {
-		begin := time.Now()
 		select {
 		case <-p.stop:
 			return
 		case <-time.After(beat):
 		}
-		if late := time.Since(begin) - beat; late > beatLate {
-			p.mu.Lock()
-			p.late = append(p.late, Timing{begin: begin, took: late})
-			p.mu.Unlock()
+		p.mu.Lock()
+		if late, ok := p.lateness(); ok {
+			p.late = append(p.late, late)
 		}
+		p.began = time.Now()
+		p.mu.Unlock()
 	}
+}
+
+// lateness returns by how much the present beat is late, if it is.
+func (p *pulse) lateness() (late Timing, ok bool) {
+	took := time.Since(p.began) - beat
+	return Timing{begin: p.began, took: took}, took > beatLate
 }
 
 // Missed returns for how long the machine stood still in the interval.
 func (p *pulse) Missed(begin, end time.Time) (total time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.late {
+	all := p.late
+	if late, ok := p.lateness(); ok { // who asks may run again sooner than the pulse
+		all = append(all[:len(all):len(all)], late)
+	}
+	for _, s := range all {
 		if s.begin.Add(s.took).After(begin) && s.begin.Before(end) {
 			total += s.took
 		}

@@ -117,8 +117,6 @@ func StartWith(t testing.TB, o Options) *Rig {
 	t.Helper()
 	x := newRig(t, rand.Uint64(), o)
 	c := x.C
-	x.Pulse = newPulse()
-	t.Cleanup(x.Pulse.close)
 	var mixers []*mixer
 	for i, p := range x.C.ByRole("proxy") {
 		for j := range o.Mixers {
@@ -155,6 +153,8 @@ func newRig(t testing.TB, seed uint64, o Options) *Rig {
 		Flags: o.Flags, NodeFlags: append([]string{"--copies", strconv.Itoa(o.Copies)}, o.NodeFlags...),
 	})
 	x := &Rig{T: t, C: c, Options: o, Seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}, losses: map[string]int{}}
+	x.Pulse = newPulse()
+	t.Cleanup(x.Pulse.close)
 	x.Tables = watchTables([]byte(o.Secret), x.C.ByRole("node")...)
 	t.Cleanup(x.Tables.close)
 	x.askKinds()
