@@ -221,6 +221,25 @@ func TestSortedSets(t *testing.T) {
 	}
 }
 
+// A ZADD or GEOADD of more elements than one run has adds nothing if the last one is wrong.
+func TestLongAddIsCheckedFirst(t *testing.T) {
+	c := dial(t, startLeveled(t).Addr())
+	for command, wrong := range map[string]string{"ZADD k": " 1e400 last", "GEOADD k": " 1 x last"} {
+		line := command
+		for i := range 1000 {
+			if command == "GEOADD k" {
+				line += " 1"
+			}
+			line += fmt.Sprintf(" %d m%d", i%80, i)
+		}
+		c.want(line+wrong, "(error) ERR value is not a valid float")
+		c.want("EXISTS k", "(integer) 0")
+		c.want(line, "(integer) 1000")
+		c.want(strings.Replace(line, " k ", " k CH ", 1), "(integer) 0")
+		c.want("DEL k", "(integer) 1")
+	}
+}
+
 // TestLongSortedSets: what takes many runs or slices is done as one.
 func TestLongSortedSets(t *testing.T) {
 	c := dial(t, startLeveled(t).Addr())

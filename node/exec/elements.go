@@ -51,12 +51,18 @@ func (r *Request) LockElementRun(args [][]byte, each int) (run *Elements, ok boo
 // LockElementPasses is LockElementRun for a command that passes over its elements several times:
 // First and End count on from one pass to the next, and no run belongs to two.
 func (r *Request) LockElementPasses(args [][]byte, each, passes int) (run *Elements, ok bool) {
+	return r.LockElementRuns(args, each, passes, runElements)
+}
+
+// LockElementRuns is LockElementPasses with runs of at most so many elements, for a command to which
+// an element costs more than usual.
+func (r *Request) LockElementRuns(args [][]byte, each, passes, most int) (run *Elements, ok bool) {
 	n := len(args) / each
 	run = &r.Worker.elements
 	run.begin(r)
 	run.single, run.all, run.End = true, n*passes, 1
 	if run.all != 1 || run.First > 0 {
-		run.bound(args, each, n)
+		run.bound(args, each, n, most)
 	}
 	if run.Txn, _, ok = run.At(run.First); !ok {
 		run.Stop(run.First, run.Sum)
@@ -64,14 +70,14 @@ func (r *Request) LockElementPasses(args [][]byte, each, passes int) (run *Eleme
 	return run, ok
 }
 
-// bound sets End: a run has at most runElements of the n elements, and about runBytes.
-func (run *Elements) bound(args [][]byte, each, n int) {
+// bound sets End: a run has at most so many of the n elements, and about runBytes.
+func (run *Elements) bound(args [][]byte, each, n, most int) {
 	run.End = run.First
 	end := 0 // of the pass; a command may name no elements
 	if n > 0 {
 		end = run.First - run.First%n + n
 	}
-	for bytes := 0; run.End < end && run.End-run.First < runElements && (bytes < runBytes || run.End == run.First); run.End++ {
+	for bytes := 0; run.End < end && run.End-run.First < most && (bytes < runBytes || run.End == run.First); run.End++ {
 		i := run.End % n * each
 		for _, arg := range args[i : i+each] {
 			bytes += len(arg)

@@ -46,17 +46,12 @@ options:
 		r.Fail(exec.ErrSyntax)
 		return
 	}
-	if r.Rest == nil {
-		for i := 0; i < len(args); i += 3 {
-			if _, problem := parsePoint(args[i:]); problem != "" {
-				r.Fail(problem)
-				return
-			}
+	sortedsets.Add(r, o, args, 3, func(element [][]byte) (score float64, member []byte, problem string) {
+		p, problem := parsePoint(element)
+		if problem != "" {
+			return 0, nil, problem
 		}
-	}
-	sortedsets.Add(r, &o, args, 3, func(element [][]byte) (score float64, member []byte) {
-		p, _ := parsePoint(element)
-		return p.score(), element[2]
+		return p.score(), element[2], ""
 	})
 }
 

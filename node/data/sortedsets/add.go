@@ -12,7 +12,7 @@ func zAdd(r *exec.Request) {
 		r.Fail(problem)
 		return
 	}
-	add(r, &o, r.Args[o.first:])
+	add(r, o, r.Args[o.first:])
 }
 
 // zIncrBy: ZINCRBY key increment member
@@ -23,41 +23,56 @@ func zIncrBy(r *exec.Request) {
 		return
 	}
 	o.AddsTo = true
-	add(r, &o, r.Args[2:])
+	add(r, o, r.Args[2:])
 }
 
 // add executes a ZADD of pairs of scores and members.
-func add(r *exec.Request, o *Options, pairs [][]byte) {
-	if r.Rest == nil {
-		for i := 0; i < len(pairs); i += 2 {
-			if _, ok := ParseScore(pairs[i]); !ok {
-				r.Fail(errNotFloat)
-				return
-			}
+func add(r *exec.Request, o Options, pairs [][]byte) {
+	Add(r, o, pairs, 2, func(pair [][]byte) (score float64, member []byte, problem string) {
+		score, ok := ParseScore(pair[0])
+		if !ok {
+			return 0, nil, errNotFloat
 		}
-	}
-	Add(r, o, pairs, 2, func(pair [][]byte) (score float64, member []byte) {
-		score, _ = ParseScore(pair[0])
-		return score, pair[1]
+		return score, pair[1], ""
 	})
 }
 
-// Reader reads an element among the arguments, which has been checked: a member and its score.
-type Reader = func(element [][]byte) (score float64, member []byte)
+// Reader reads an element among the arguments: a member and its score, or what is wrong with it.
+type Reader = func(element [][]byte) (score float64, member []byte, problem string)
+
+// changedAtOnce is how many members are added or removed by name under one lock: about 0.1 ms in a
+// million.
+const changedAtOnce = 64
 
 // Add adds elements to the sorted set under the command's key, each of which is so many of args,
-// and answers the command.
-func Add(r *exec.Request, o *Options, args [][]byte, each int, read Reader) {
-	run, ok := r.LockElementRun(args, each)
+// and answers the command. Nothing is added if one of them is wrong: a command with many looks at
+// all of them in runs before it adds the first one.
+func Add(r *exec.Request, o Options, args [][]byte, each int, read Reader) {
+	n, passes := len(args)/each, 1
+	if n > changedAtOnce {
+		passes = 2
+	}
+	run, ok := r.LockElementRuns(args, each, passes, changedAtOnce)
 	if !ok {
 		return
 	}
 	defer run.Release()
+	first, count := run.First%n, run.End-run.First
+	a := addition{o: o, args: args[first*each : (first+count)*each], each: each, read: read}
+	if run.First < n {
+		if problem := a.check(); problem != "" {
+			r.Fail(problem)
+			return
+		}
+		if passes > 1 {
+			run.GoesOn(0)
+			return
+		}
+	}
 	s, ok := open(r, run.Txn, r.Args[1])
 	if !ok {
 		return
 	}
-	a := addition{o: o, args: args[run.First*each : run.End*each], each: each, read: read}
 	if err := s.add(&a); err != nil {
 		r.ReplyValueError(err)
 		return
@@ -77,13 +92,33 @@ func Add(r *exec.Request, o *Options, args [][]byte, each int, read Reader) {
 
 // addition is one run of ZADD.
 type addition struct {
-	o    *Options
+	o    Options
 	args [][]byte
 	each int
 	read Reader
 
+	score  float64 // of the only element, which has been read
+	member []byte
+
 	counted int64 // members that the reply counts
 	last    outcome
+}
+
+// check looks whether all elements can be read, and returns what is wrong.
+func (a *addition) check() (problem string) {
+	for i := 0; i < len(a.args) && problem == ""; i += a.each {
+		a.score, a.member, problem = a.read(a.args[i : i+a.each])
+	}
+	return problem
+}
+
+// at is the element whose arguments begin at i.
+func (a *addition) at(i int) (score float64, member []byte) {
+	if len(a.args) == a.each && a.member != nil {
+		return a.score, a.member
+	}
+	score, member, _ = a.read(a.args[i : i+a.each])
+	return score, member
 }
 
 // of decides about one element.
@@ -102,7 +137,7 @@ func (s *sorted) add(a *addition) error {
 	}
 	p, changed := s.edit(), false
 	for i := 0; i < len(a.args); i += a.each {
-		score, member := a.read(a.args[i : i+a.each])
+		score, member := a.at(i)
 		keys, at := [1][]byte{member}, [1]int{}
 		p.Find(keys[:], at[:])
 		old, there := 0.0, at[0] >= 0
@@ -129,7 +164,7 @@ func (s *sorted) add(a *addition) error {
 func (s *sorted) addBig(a *addition) error {
 	w, b := &s.r.Worker.Work, &s.big
 	if len(a.args) == a.each {
-		score, member := a.read(a.args)
+		score, member := a.at(0)
 		at, there := b.tree.Lookup(member)
 		x := a.of(scoreOf(at.Rank), there, score)
 		if !x.write {
@@ -143,22 +178,24 @@ func (s *sorted) addBig(a *addition) error {
 		b.tree.Verify()
 		return nil
 	}
-	var few [8]step
-	all := steps{list: few[:0]}
+	var room [changedAtOnce]step
+	all := steps(room[:0])
 	for i := 0; i < len(a.args); i += a.each {
-		score, member := a.read(a.args[i : i+a.each])
-		old, there := b.scoreIn(&all, member)
+		score, member := a.at(i)
+		old, there := b.scoreIn(all, member)
 		x := a.of(old, there, score)
 		if !x.write {
 			continue
 		}
-		if err := b.put(&all, step{member: member, old: old, now: x.score, there: there}); err != nil {
-			b.undo(&all)
+		inserted, err := b.tree.Insert(rankOf(x.score), member, nil)
+		if err != nil {
+			b.undo(all)
 			return err
 		}
+		all = append(all, step{member, endingOf(member), old, x.score, there, inserted})
 	}
-	if len(all.list) > 0 {
-		b.finish(w, &all)
+	if len(all) > 0 {
+		b.finish(w, all)
 		w.Note(b.v)
 	}
 	b.tree.Verify()

@@ -26,29 +26,24 @@ type step struct {
 	inserted bool // the tree has a new entry
 }
 
-// steps are the changes of one command, in their order. All of them are made or none.
-type steps struct {
-	list  []step
-	again bool // a member has several of them
-}
+// steps are the changes of one run of a command, in their order. All of them are made or none. A
+// member may have several.
+type steps []step
 
-// put begins a step. After an error nothing has changed.
-func (b *big) put(all *steps, s step) (err error) {
-	s.ending = endingOf(s.member)
-	if s.inserted, err = b.tree.Insert(rankOf(s.now), s.member, nil); err == nil {
-		all.list = append(all.list, s)
+// last is the last step of a member, nil if it has none.
+func (all steps) last(member []byte, ending uint64) *step {
+	for i := len(all) - 1; i >= 0; i-- {
+		if s := &all[i]; s.ending == ending && bytes.Equal(s.member, member) {
+			return s
+		}
 	}
-	return err
+	return nil
 }
 
 // scoreIn is the score of a member as the steps so far have left it.
-func (b *big) scoreIn(all *steps, member []byte) (score float64, ok bool) {
-	ending := endingOf(member)
-	for i := len(all.list) - 1; i >= 0; i-- {
-		if s := &all.list[i]; s.ending == ending && bytes.Equal(s.member, member) {
-			all.again = true
-			return s.now, true
-		}
+func (b *big) scoreIn(all steps, member []byte) (score float64, ok bool) {
+	if s := all.last(member, endingOf(member)); s != nil {
+		return s.now, true
 	}
 	return b.score(member)
 }
@@ -64,24 +59,20 @@ func endingOf(member []byte) (ending uint64) {
 }
 
 // finish ends steps: it removes entries with old scores, and adds to the delta what has changed.
-func (b *big) finish(w *shape.Work, all *steps) {
-	for i := range all.list {
-		s := &all.list[i]
+func (b *big) finish(w *shape.Work, all steps) {
+	for i := range all {
+		s := &all[i]
 		b.note(w, s.member, s.now)
-		last := s.now
-		if all.again {
-			last, _ = b.scoreIn(all, s.member)
-		}
-		if s.there && s.old != last {
+		if s.there && s.old != all.last(s.member, s.ending).now {
 			b.tree.Cut(rankOf(s.old), s.member)
 		}
 	}
 }
 
 // undo takes steps back. Entries with old scores are still there, so it needs no memory.
-func (b *big) undo(all *steps) {
-	for i := len(all.list) - 1; i >= 0; i-- {
-		if s := &all.list[i]; s.inserted {
+func (b *big) undo(all steps) {
+	for i := len(all) - 1; i >= 0; i-- {
+		if s := &all[i]; s.inserted {
 			b.tree.Cut(rankOf(s.now), s.member)
 		}
 	}

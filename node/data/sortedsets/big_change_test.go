@@ -15,7 +15,7 @@ func TestAddOneMemberTwice(t *testing.T) {
 			args = append(args, []byte(score), name, fmt.Append(nil, i), fmt.Append(nil, "other:", i))
 		}
 		s.with(func(x *sorted) {
-			a := addition{o: &Options{CountChanged: true}, args: args, each: 2, read: readPair}
+			a := addition{o: Options{CountChanged: true}, args: args, each: 2, read: readPair}
 			if err := x.add(&a); err != nil {
 				t.Fatal(err)
 			}

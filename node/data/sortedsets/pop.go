@@ -56,20 +56,20 @@ type popped struct {
 
 // restOf is what is left to pop of a set, at most count members in all. If the set has fewer than
 // earlier runs have promised, restOf answers the error and ok is false.
-func restOf(locks *exec.KeyLocks, count int64, s *sorted) (rest *popped, ok bool) {
-	rest, begun := locks.State.(*popped)
+func restOf(locks *exec.KeyLocks, count int64, s *sorted) (rest popped, ok bool) {
+	before, begun := locks.State.(*popped)
 	if !begun {
-		return &popped{left: int(min(count, int64(s.Len())))}, true
+		return popped{left: int(min(count, int64(s.Len())))}, true
 	}
-	if s.Len() < rest.left {
+	if s.Len() < before.left {
 		s.r.Fail(exec.ErrGone)
-		return nil, false
+		return popped{}, false
 	}
-	return rest, true
+	return *before, true
 }
 
 // popRun replies and removes what is left to pop, in runs.
-func (s *sorted) popRun(locks *exec.KeyLocks, rest *popped, last, paired bool) {
+func (s *sorted) popRun(locks *exec.KeyLocks, rest popped, last, paired bool) {
 	now := min(rest.left, removedAtOnce)
 	p := Span{to: now}
 	if last {
@@ -81,8 +81,8 @@ func (s *sorted) popRun(locks *exec.KeyLocks, rest *popped, last, paired bool) {
 	if err := s.removeSpan(p.from, now); err != nil {
 		panic("BUG: a shorter value does not fit: " + err.Error())
 	}
-	if rest.left -= now; rest.left > 0 {
-		locks.State = rest
+	if now < rest.left {
+		locks.State = &popped{left: rest.left - now, key: rest.key}
 		locks.Hold()
 		locks.Stop(locks.First+1, 0)
 		return

@@ -111,34 +111,25 @@ func rank(r *exec.Request, backwards bool) {
 }
 
 // zCount: ZCOUNT key min max
-func zCount(r *exec.Request) {
-	bounds, ok := parseScores(r.Args[2], r.Args[3])
-	if !ok {
-		r.Fail(errScoreBounds)
-		return
-	}
-	count(r, func(s *View) Span { return s.InScores(bounds) })
-}
+func zCount(r *exec.Request) { count(r, byScore) }
 
 // zLexCount: ZLEXCOUNT key min max
-func zLexCount(r *exec.Request) {
-	bounds, ok := parseNames(r.Args[2], r.Args[3])
-	if !ok {
-		r.Fail(errNameBounds)
+func zLexCount(r *exec.Request) { count(r, byName) }
+
+// count answers how many members are in a range.
+func count(r *exec.Request, by by) {
+	q := query{by: by, count: -1}
+	if problem := q.parseBounds(r.Args[2], r.Args[3]); problem != "" {
+		r.Fail(problem)
 		return
 	}
-	count(r, func(s *View) Span { return s.inNames(bounds) })
-}
-
-// count answers how many members are in a span.
-func count(r *exec.Request, in func(s *View) Span) {
 	t, ok := r.Lock()
 	if !ok {
 		return
 	}
 	defer t.Unlock()
 	if s, ok := Read(r, t, r.Args[1]); ok {
-		p := in(&s)
+		p := q.of(&s)
 		r.ReplyInt(int64(p.len()))
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 // zRem: ZREM key member...
 func zRem(r *exec.Request) {
-	run, ok := r.LockElementRun(r.Args[2:], 1)
+	run, ok := r.LockElementRuns(r.Args[2:], 1, 1, changedAtOnce)
 	if !ok {
 		return
 	}

@@ -81,15 +81,15 @@ func (s *benchSorted) with(f func(x *sorted)) {
 func (s *benchSorted) add(member []byte, score float64, o Options) {
 	s.pair[0], s.pair[1] = strconv.AppendFloat(s.number[:0], score, 'g', -1, 64), member
 	s.with(func(x *sorted) {
-		if err := x.add(&addition{o: &o, args: s.pair[:], each: 2, read: readPair}); err != nil {
+		if err := x.add(&addition{o: o, args: s.pair[:], each: 2, read: readPair}); err != nil {
 			s.tb.Fatal(err)
 		}
 	})
 }
 
-func readPair(pair [][]byte) (score float64, member []byte) {
+func readPair(pair [][]byte) (score float64, member []byte, problem string) {
 	score, _ = ParseScore(pair[0])
-	return score, pair[1]
+	return score, pair[1], ""
 }
 
 func (s *benchSorted) remove(member []byte) {
