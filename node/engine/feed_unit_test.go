@@ -377,6 +377,67 @@ func TestUnitEvicts(t *testing.T) {
 	}
 }
 
+// What a unit says of other partitions does not touch its own.
+func TestUnitNamesPartitions(t *testing.T) {
+	e := open(t, Config{MaxBytes: 8 << 20, Shards: 1})
+	mustSet(t, e, unitPartition, "key", nil)
+	mustSet(t, e, unitPartition+1, "key", nil)
+	unit := unitOf(t, setMany(t, 2))
+	deletion := binary.LittleEndian.AppendUint64(nil, uint64(otherEffect(EffectDelete, unitPartition+1, len("key"))))
+	deletion = append(deletion, "key"...)
+	_, _, _, first := NextEffect(unit[2*wordSize:])
+	unit = slices.Insert(unit, 2*wordSize+first, deletion...)
+	n := len(unit) - 2*wordSize
+	binary.LittleEndian.PutUint64(unit, uint64(otherEffect(EffectUnit, unitPartition, 0).withRest(n)))
+	if err := e.Apply(unit, 0, 1, &takesAll{}); err != nil {
+		t.Fatal(err)
+	}
+	if own, other := e.Count(unitPartition), e.Count(unitPartition+1); own != 3 || other != 0 {
+		t.Errorf("%d keys in the unit's partition, and %d in the other; want 3 and 0", own, other)
+	}
+}
+
+// A value that is built aside in a hold is in no unit, however long it gets; in the unit, it gets its
+// key.
+func TestUnitWithoutAside(t *testing.T) {
+	f := newBagFeed(t, 3)
+	f.owner.Feed(unitPartition, testReceiver, Mark{})
+	x := f.owner.Lock(unitPartition, 1)
+	h := x.HoldUnit()
+	key, _, err := x.NewAside(bagType, bagOwn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Unlock()
+	for id := range uint32(3 * maxUnit / 10_000) {
+		x = h.Lock()
+		v, there := x.Aside(&key)
+		if !there {
+			t.Fatal("the value is gone")
+		}
+		if err := bagReserve(v, 10_000); err != nil {
+			t.Fatal(err)
+		}
+		if err := bagSet(v, id, make([]byte, 10_000)); err != nil {
+			t.Fatal(err)
+		}
+		x.Unlock()
+		f.collect()
+	}
+	x = h.Lock()
+	v, _ := x.Aside(&key)
+	if err := x.Rename(v, []byte("bag:1"), 0); err != nil {
+		t.Fatal(err)
+	}
+	x.Unlock()
+	h.End()
+	f.collect()
+	f.compare(unitPartition)
+	if lost := f.owner.Overflowed(testReceiver, nil); len(lost) > 0 || len(f.taker.lacks) > 0 {
+		t.Errorf("the feeds of %v have ended, the receiver lacks %v", lost, f.taker.lacks)
+	}
+}
+
 // refuses admits all partitions but one.
 type refuses uint16
 

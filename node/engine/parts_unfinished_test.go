@@ -219,3 +219,58 @@ func TestUnfinishedUntilAllIsThere(t *testing.T) {
 	}
 	last.compare(p)
 }
+
+// A value that gets another key while its snapshot is on its way is not whole before the snapshot has
+// ended, and then it is.
+func TestUnfinishedIsRenamed(t *testing.T) {
+	const p = unfinishedPartition
+	f, cursor := newHalf(t)
+	with(f.owner, p, 1, func(x Txn) {
+		v, _ := bag(x, "bag:1")
+		if err := x.Rename(v, []byte("bag:2"), 0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	f.collect()
+	f.wantAbsent("bag:2")
+	for done := false; !done; {
+		cursor, done = f.owner.Snapshot(p, testReceiver, cursor, chunkSize, 1)
+		f.collect()
+	}
+	f.compare(p)
+	if n := f.replica.Count(p); n != 1 || len(f.taker.lacks) > 0 {
+		t.Errorf("%d keys, want 1; the receiver lacks %v", n, f.taker.lacks)
+	}
+}
+
+// A value that takes the place of one whose snapshot is on its way is sent by itself: the snapshot does
+// not go on in it.
+func TestUnfinishedIsReplaced(t *testing.T) {
+	const p = unfinishedPartition
+	f, cursor := newHalf(t)
+	with(f.owner, p, 1, func(x Txn) {
+		x.Delete([]byte("bag:1"))
+		if err := x.Reserve(Room{Roots: []int{len("bag:1") + bagOwn}}); err != nil {
+			t.Fatal(err)
+		}
+		v, err := newBag(x, []byte("bag:1"), 0)
+		for id := uint32(0); id < unfinishedElements && err == nil; id++ {
+			if err = bagReserve(v, unfinishedBytes); err == nil {
+				err = bagSet(v, id, make([]byte, unfinishedBytes))
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	f.collect()
+	f.compare(p)
+	for done := false; !done; {
+		cursor, done = f.owner.Snapshot(p, testReceiver, cursor, chunkSize, 1)
+		f.collect()
+	}
+	f.compare(p)
+	if len(f.taker.lacks) > 0 {
+		t.Errorf("the receiver lacks %v", f.taker.lacks)
+	}
+}
