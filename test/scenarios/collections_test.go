@@ -144,6 +144,9 @@ func (w *warehouse) check(round int) {
 	w.fill()
 	w.t.Logf("warehouse: %d collections counted, %d MB read, in %v; %d violations so far; nodes have %s",
 		counted, read>>20, time.Since(begin).Round(time.Second), w.s.CountViolations(), w.memory())
+	if w.s.FailedAlready() {
+		w.t.Log(w.s.Shown())
+	}
 }
 
 // memory is what the nodes are charged for.
