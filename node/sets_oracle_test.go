@@ -109,6 +109,29 @@ func TestSetsOracle(t *testing.T) {
 	}
 }
 
+// A union and a difference of many sets remember members.
+func TestAlgebraOfManySets(t *testing.T) {
+	c := dial(t, startLeveled(t).Addr())
+	keys := ""
+	for i := range 80 {
+		line := ""
+		for j := range 20 {
+			line += fmt.Sprint(" ", i*10+j)
+		}
+		c.want(fmt.Sprintf("SADD {t}%d%s", i, line), "(integer) 20")
+		keys += fmt.Sprintf(" {t}%d", i)
+	}
+	c.want("SUNIONSTORE {t}u"+keys, "(integer) 810")
+	c.want("SDIFFSTORE {t}d {t}u"+keys[len(" {t}0"):], "(integer) 10")
+	c.want("SDIFFSTORE {t}d"+keys, "(integer) 10")
+	c.want("SISMEMBER {t}d 9", "(integer) 1")
+	c.want("SDIFF {t}d {t}u"+keys, "(empty array)")
+	c.send("SUNION" + keys)
+	c.wantArray(t, 810)
+	c.want("SADD {t}s x", "(integer) 1")
+	c.want("SDIFF {t}s"+keys, `1) "x"`)
+}
+
 // TestSetAlgebra: a long SUNIONSTORE and SDIFF see the sets as they were in the command's turn, in
 // a transaction, too, and a failure leaves the destination alone.
 func TestSetAlgebra(t *testing.T) {

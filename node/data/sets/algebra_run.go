@@ -149,7 +149,12 @@ func (w *work) Run(ctx context.Context) {
 	if w.looked == 0 {
 		w.dropRepeated()
 	}
-	for looked := w.looked == len(w.keys); !w.done && w.err == nil; {
+	looked := w.looked == len(w.keys)
+	if looked {
+		w.remember(w.heap)
+	}
+	defer func() { w.seen.end() }()
+	for !w.done && w.err == nil {
 		if w.err = ctx.Err(); w.err != nil {
 			return
 		}
@@ -158,6 +163,8 @@ func (w *work) Run(ctx context.Context) {
 		if !looked {
 			if looked = w.look(&x); w.wrong {
 				w.err = errWrongType
+			} else if looked {
+				w.remember(w.heap)
 			}
 		} else {
 			w.walk(&x, func(text []byte) bool {
@@ -167,6 +174,9 @@ func (w *work) Run(ctx context.Context) {
 			if len(w.pending) > 0 {
 				w.err = w.out.Add(t, w.pending)
 				w.pending, w.kept = w.pending[:0], w.kept[:0]
+			}
+			if w.seen != nil && w.seen.lost {
+				w.err = engine.ErrMemory
 			}
 		}
 		t.Unlock()

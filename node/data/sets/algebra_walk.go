@@ -22,10 +22,11 @@ const (
 //	                                                           └─ stored: exec.Builder, then the key
 //
 // inter walks the smallest source and looks for each member in the others; diff walks the first
-// one. union walks all of them, and passes a member over that an earlier source has. Between two
-// slices others may use the shard, but not the partition. Nothing in that changes, expires or is
-// evicted, so the places in the sources stay valid. Items are looked up again in each slice, since
-// cells may move.
+// one. union walks all of them, and passes a member over that an earlier source has. With many
+// sources, union and diff remember members instead (algebra_seen.go), and take about a step for each
+// member. Between two slices others may use the shard, but not the partition. Nothing in that
+// changes, expires or is evicted, so the places in the sources stay valid. Items are looked up again
+// in each slice, since cells may move.
 type plan struct {
 	op   operation
 	keys [][]byte
@@ -38,6 +39,7 @@ type state struct {
 
 	looked  int // so many keys were looked at
 	total   int // members of all sources
+	first   int // of the first one
 	missing bool
 	wrong   bool // a source has another type
 	least   int  // the source with the fewest members
@@ -47,6 +49,7 @@ type state struct {
 	source, place int // where the walk goes on
 	batch         []member
 	ofBatch       int    // the source that the batch is of
+	seen          *seen  // not nil: members are looked for there
 	text          []byte // of the batch
 	at            int    // in the batch
 	in            int    // the source in which batch[at] is looked for next
@@ -80,6 +83,9 @@ func (s *state) look(x *slice) (done bool) {
 		}
 		source := setOf(x.Txn, item)
 		n := source.length()
+		if s.looked == 0 {
+			s.first = n
+		}
 		if s.total += n; s.fewest == 0 || n < s.fewest {
 			s.least, s.fewest = s.looked, n
 		}
@@ -168,7 +174,12 @@ func (s *state) next(x *slice) {
 		return
 	}
 	s.place = 0
-	if s.source++; s.op != union || s.source == len(s.keys) {
+	switch s.source++; {
+	case s.op == diff && s.seen != nil && s.ofBatch > 0:
+		if s.source == len(s.keys) {
+			s.source = 0
+		}
+	case s.op != union:
 		s.source = len(s.keys)
 	}
 }
@@ -177,6 +188,9 @@ func (s *state) next(x *slice) {
 // ended before.
 func (s *state) judge(x *slice) (decided, is bool) {
 	m := s.batch[s.at]
+	if s.seen != nil {
+		return true, s.judgeSeen(x, s.text[m.from:m.to])
+	}
 	for ; s.in < len(s.keys); s.in++ {
 		if s.in == s.ofBatch {
 			if s.op == union {
