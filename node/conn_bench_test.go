@@ -76,7 +76,19 @@ func BenchmarkOnData(b *testing.B) {
 	for _, verb := range []string{"LPUSH", "RPUSH"} {
 		f(verb+"/big/batch64", 64, always(verb+" list "+value))
 	}
-	fills = 1000
+	fills, again = 1000, 0
+	for _, bytes := range []int{500, 1000, 2000, 4000} {
+		n := bytes / (len(value) + 1)
+		fill = func(i int) string { return fmt.Sprintf("RPUSH queue:%d", i%1000) + strings.Repeat(" "+value, n-1) }
+		turns := -1
+		f(fmt.Sprintf("queue/%d/batch64", bytes), 64, func(i int) string {
+			if turns++; turns%2 == 0 {
+				return fmt.Sprintf("RPUSH queue:%d %s", i/2*7919%1000, value)
+			}
+			return fmt.Sprintf("LPOP queue:%d", i/2*7919%1000)
+		})
+	}
+	again = 2000
 	fill = func(i int) string {
 		if i == 0 {
 			return "DEL list"

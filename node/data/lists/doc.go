@@ -1,8 +1,10 @@
 // Package lists has the commands of lists.
 //
-// A small list is a packed value, up to a block of 4 KiB in its record. A big one is a tree of such
-// blocks (shape.List), with which an element is found, inserted or removed at any place in
-// O(log n). Receivers learn of each change by position.
+// A small list is a packed value of up to 1,024 bytes. A big one is a tree of blocks of up to 4 KiB
+// (shape.List), with which an element is found, inserted or removed at any place in O(log n).
+// Receivers get a small list whole after each change, and of a big one each change by position. Packed
+// values of up to 4 KiB would be dearer: with 2,000 and 4,000 bytes a push or pop took 346 and 404 ns,
+// as one leaf 284 and 295 (BenchmarkOnData/queue, CPU time).
 //
 //	LPUSH, LPOP, LSET …   list.go ──▶ packed: a changed copy replaces the record's value
 //	                              └─▶ big: shape.List, which notes its changes

@@ -74,13 +74,13 @@ func (t *Tree) pair(entries [][]byte, i int) (first, second []byte) {
 // Small reports whether the table's elements make a packed value within half of its limits.
 func (t *Table) Small(kind *Kind) bool {
 	bytes := blockHead + t.Bytes() - t.Len()*tagFront
-	return t.Len() <= kind.Most/2 && bytes <= kind.MaxBytes/2 && t.V.Count(t.Away) == 0
+	return t.Len() <= kind.Most/2 && bytes <= kind.UpTo/2 && t.V.Count(t.Away) == 0
 }
 
 // Small reports whether the tree's entries make a packed value within half of its limits.
 func (t *Tree) Small(kind *Kind) bool {
 	bytes := blockHead + t.Bytes() - t.Len()*(t.front()-kind.front())
-	return t.Len() <= kind.Most/2 && bytes <= kind.MaxBytes/2 && t.V.Count(t.Away) == 0
+	return t.Len() <= kind.Most/2 && bytes <= kind.UpTo/2 && t.V.Count(t.Away) == 0
 }
 
 // PackTable begins with the elements of a table that is Small, those that have expired left out.

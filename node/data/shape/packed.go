@@ -13,7 +13,7 @@ import (
 // back when the value is within half of them (Small).
 const (
 	MaxPacked     = 1024 // bytes of the record's value
-	MaxPackedList = 4080 // of a list: one block of a tree
+	MaxPackedList = 4080 // of a list that comes from elsewhere: one block of a tree
 	MaxEntries    = 128
 )
 
@@ -35,16 +35,17 @@ type Kind struct {
 	Ranked   bool // entries have a rank, and are in the order of rank and first string
 	Keyed    bool // no two entries have the same first string
 	Timed    bool // entries may have a time when they expire
-	MaxBytes int
-	Most     int // entries
+	MaxBytes int  // of the block
+	UpTo     int  // bytes that a change leaves at most
+	Most     int  // entries
 }
 
 // The kinds of packed values.
 var (
-	PackedHash = Kind{Items: 2, Keyed: true, Timed: true, MaxBytes: MaxPacked, Most: MaxEntries}
-	PackedSet  = Kind{Items: 1, Keyed: true, MaxBytes: MaxPacked, Most: MaxEntries}
-	PackedZSet = Kind{Items: 1, Ranked: true, Keyed: true, MaxBytes: MaxPacked, Most: MaxEntries}
-	PackedList = Kind{Items: 1, MaxBytes: MaxPackedList, Most: maxEntries}
+	PackedHash = Kind{Items: 2, Keyed: true, Timed: true, MaxBytes: MaxPacked, UpTo: MaxPacked, Most: MaxEntries}
+	PackedSet  = Kind{Items: 1, Keyed: true, MaxBytes: MaxPacked, UpTo: MaxPacked, Most: MaxEntries}
+	PackedZSet = Kind{Items: 1, Ranked: true, Keyed: true, MaxBytes: MaxPacked, UpTo: MaxPacked, Most: MaxEntries}
+	PackedList = Kind{Items: 1, MaxBytes: MaxPackedList, UpTo: MaxPacked, Most: maxEntries}
 )
 
 const rankFront = 8
@@ -82,7 +83,7 @@ func (p Packed) Timed() bool { return p.b.items() > p.Kind.Items }
 
 // Small reports whether the value is within half of the limits.
 func (p *Packed) Small() bool {
-	return p.Len() <= p.Kind.Most/2 && p.b.need() <= p.Kind.MaxBytes/2
+	return p.Len() <= p.Kind.Most/2 && p.b.need() <= p.Kind.UpTo/2
 }
 
 // Find passes over the value once and sets at[i] to the number of the entry whose first string is

@@ -44,7 +44,7 @@ func (p *Pack) Bytes() []byte {
 }
 
 // fits reports whether the block may become so much longer.
-func (p *Pack) fits(more int) bool { return p.b.need()+more <= p.Kind.MaxBytes }
+func (p *Pack) fits(more int) bool { return p.b.need()+more <= p.Kind.UpTo }
 
 // Insert inserts an entry in front of another one, or behind the last: strings as many as the kind
 // has items, and a rank if it is ranked. The entry never expires.

@@ -138,6 +138,30 @@ func (m *packedModel) compare() {
 	}
 }
 
+// TestPackedOfMoreBytes changes a list that a build with another limit has packed.
+func TestPackedOfMoreBytes(t *testing.T) {
+	wide := PackedList
+	wide.UpTo = MaxPackedList
+	var p Pack
+	p.Open(&wide, nil, 0)
+	n := 0
+	for p.Insert(n, 0, []byte("an element"), nil) {
+		n++
+	}
+	value := bytes.Clone(p.Bytes())
+	if err := CheckPacked(&PackedList, value); err != nil || len(value) < MaxPackedList-20 {
+		t.Fatalf("%d bytes: %v", len(value), err)
+	}
+	p.Open(&PackedList, value, 0)
+	if p.Insert(n, 0, []byte("an element"), nil) {
+		t.Error("a list beyond the limit grows in its record")
+	}
+	p.DeleteSome(1, n-2)
+	if !p.Insert(1, 0, []byte("another"), nil) || p.Len() != 3 {
+		t.Errorf("%d elements after nearly all were removed", p.Len())
+	}
+}
+
 func TestPackedModel(t *testing.T) {
 	for _, kind := range packedKinds {
 		m := &packedModel{tb: t, kind: kind}

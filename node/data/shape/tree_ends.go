@@ -67,7 +67,7 @@ func (t *Tree) insertAtOnce(position int, x *newEntry) bool {
 func (t *Tree) deleteAtOnce(position, n int) int {
 	s := t.state()
 	atEnd := position == 0 || position+n >= s.count()
-	if !atEnd || s.height() == 0 || s.height() > maxStraight || t.Ranked {
+	if !atEnd || s.height() > maxStraight || t.Ranked {
 		return 0
 	}
 	var w straight
@@ -86,7 +86,11 @@ func (t *Tree) deleteAtOnce(position, n int) int {
 		}
 	}
 	left := b.need() - size - removed*b.slotLen()
-	if away || left < len(b)/2 {
+	least := len(b) / 2
+	if s.height() == 0 {
+		least = len(b) - len(b)/4
+	}
+	if away || left < least {
 		return 0
 	}
 	b.cut(w.entry, to, off, size)
@@ -99,8 +103,11 @@ func (t *Tree) deleteAtOnce(position, n int) int {
 // spacious is how many bytes a leaf gets that needs so many for a new entry.
 func (t *Tree) spacious(need int, x *newEntry) int {
 	s := t.state()
-	if t.Ranked || s.height() == 0 || x.position > 0 && x.position < s.count() || t.bulk != nil {
+	switch {
+	case t.Ranked || x.position > 0 && x.position < s.count() || t.bulk != nil:
 		return need
+	case s.height() == 0:
+		return min(need+need/8, t.maxLeaf())
 	}
 	return min(need+max(need/4, endRoom), t.maxLeaf())
 }
