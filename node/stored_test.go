@@ -180,12 +180,7 @@ func TestKeyGoneBetweenRuns(t *testing.T) {
 func TestRandomFieldOfExpired(t *testing.T) {
 	n := startLeveled(t)
 	c := dial(t, n.Addr())
-	const fields = 9000
-	hset := []string{"HSETEX h PXAT", fmt.Sprint(n.cfg.Group.UnixMilli() + 300), "FIELDS", fmt.Sprint(fields)}
-	for i := range fields {
-		hset = append(hset, fmt.Sprint(i, " v"))
-	}
-	c.sendArgs(bytes.Fields([]byte(strings.Join(hset, " ")))...)
+	setSoonExpired(c, 9000, "v")
 	if got := c.next(); got != "(integer) 1" {
 		t.Fatalf("HSETEX answers %s", got)
 	}
@@ -197,4 +192,31 @@ func TestRandomFieldOfExpired(t *testing.T) {
 		}
 		return got == "(empty array)"
 	})
+}
+
+// setSoonExpired sends a HSETEX of fields of h that expire soon.
+func setSoonExpired(c *client, fields int, value string) {
+	hset := []string{"HSETEX h PX 300 FIELDS", fmt.Sprint(fields)}
+	for i := range fields {
+		hset = append(hset, fmt.Sprint(i), value)
+	}
+	c.sendArgs(bytes.Fields([]byte(strings.Join(hset, " ")))...)
+}
+
+// TestRandomFieldAmongExpired: HRANDFIELD finds the only field of a big hash that has not expired.
+func TestRandomFieldAmongExpired(t *testing.T) {
+	c := dial(t, startLeveled(t).Addr())
+	c.want("HSET h live v", "(integer) 1")
+	setSoonExpired(c, 60_000, "v")
+	c.next()
+	eventually(t, "the fields expire", func() bool {
+		got := c.do("HRANDFIELD h")
+		if got == "(nil)" {
+			t.Error("HRANDFIELD answers null, want the field that is there")
+		}
+		return got == "(nil)" || got == `"live"`
+	})
+	for range 20 { // also when the others have been removed
+		c.want("HRANDFIELD h", `"live"`)
+	}
 }

@@ -48,7 +48,7 @@ func (g *composer) place() string { return "place:" + strconv.Itoa(g.IntN(60+300
 
 func (g *composer) position() []string {
 	if g.chance(60) {
-		return []string{g.pick("181", "x", "", "nan", "-180.1", "inf", "10"), g.pick("0", "86", "85.06", "-90", "x")}
+		return []string{g.pick("181", "x", "", "nan", "-180.1", "inf"), g.pick("0", "86", "85.06", "-90", "x")}
 	}
 	if g.chance(2) {
 		return []string{fmt.Sprintf("%.6f", g.Float64()*20-10), fmt.Sprintf("%.6f", 40+g.Float64()*10)}

@@ -26,7 +26,7 @@ var listed = []listedDifference{
 		applies: func(_ []string, _, want reply) bool { return want.text == "ERR invalid cursor" }},
 	{why: "a score of -0 reads as 0",
 		applies: func(args []string, got, want reply) bool { return args[0][0]|0x20 == 'z' && sameNumbers(got, want, 0) }},
-	{why: "a number can be hexadecimal and must have a finite value, as in Redis 7 and Valkey", since: 800,
+	{why: "a number can be hexadecimal and must have a finite value, as in Redis 7 and Valkey", since: 800, parts: true,
 		applies: func(_ []string, got, want reply) bool {
 			return got.text == "ERR One or more scores can't be converted into double" || want.text == "ERR min or max is not a float" || want.text == "ERR One or more scores can't be converted into double"
 		}},

@@ -12,7 +12,7 @@ import (
 // hRandField: HRANDFIELD key [count [WITHVALUES]]
 func hRandField(r *exec.Request) {
 	if len(r.Args) == 2 {
-		withHash(r, func(h hash) {
+		withCounted(r, func(h hash) {
 			field, _, ok := h.random()
 			if !ok {
 				r.ReplyNull()

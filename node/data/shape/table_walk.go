@@ -112,6 +112,9 @@ func (t *Table) any() (e Element, ok bool) {
 	return e, ok
 }
 
+// expireShrinks is how often Expire shrinks the table for one block, at most.
+const expireShrinks = 8
+
 // Expire removes what has expired from some blocks, from a cursor on, and returns the cursor where to
 // go on: 0 at the end. It is a cursor of Scan: elements of a table that changes meanwhile are not
 // missed. gone is called with each element before it is removed. Expire takes no memory. soonest is
@@ -123,8 +126,13 @@ func (t *Table) Expire(cursor uint64, blocks int, gone func(e Element)) (next ui
 	for ; blocks > 0; blocks-- {
 		number, next := blockAt(cursor, t.V.Len(t.Blocks))
 		if b := block(t.V.Part(t.Blocks, number)); b.items() > t.Items {
+			before := t.Len()
 			soonest = earlier(soonest, t.expireIn(number, gone))
-			t.shrink()
+			// The fewer blocks there are, the fewer are visited. If few were merged for each, a table
+			// that has lost nearly all of its elements would keep many blocks, and Random find nothing.
+			for range min(before-t.Len(), expireShrinks) {
+				t.shrink()
+			}
 		}
 		if next == 0 {
 			return 0, soonest
