@@ -139,3 +139,41 @@ func TestMoveTakesHashesAlong(t *testing.T) {
 		a.want("HLEN "+name(i), fmt.Sprintf("(error) MOVED %d %s", ring.Slot([]byte(key)), nodes[1].Addr()))
 	}
 }
+
+// Collections of many elements move, and their followers take over: a table that is filled from a
+// snapshot never lacks blocks for what comes next.
+func TestMoveTakesManyElementsAlong(t *testing.T) {
+	nodes, table, key := startTrio(t, func(c *Config) { c.Memory = 256 << 20 })
+	p := partitionOf(key)
+	table = altered(table, func(next *ring.Table) { next.Level = ring.Level })
+	install(t, table, nodes[:]...)
+	a := dial(t, nodes[0].Addr())
+	const elements, atOnce = 20_000, 500
+	each := []struct{ add, count string }{{"HSET", "HLEN"}, {"SADD", "SCARD"}, {"ZADD", "ZCARD"}, {"RPUSH", "LLEN"}}
+	name := func(i int) string { return fmt.Sprintf("{%s}%d", key, i) }
+	for i, x := range each {
+		for from := 0; from < elements; from += atOnce {
+			args := [][]byte{[]byte(x.add), []byte(name(i))}
+			for e := from; e < from+atOnce; e++ {
+				switch x.add {
+				case "HSET":
+					args = append(args, fmt.Appendf(nil, "field:%d", e))
+				case "ZADD":
+					args = append(args, fmt.Appendf(nil, "%d", e))
+				}
+				args = append(args, fmt.Appendf(nil, "%0100d", e))
+			}
+			a.sendArgs(args...)
+			a.next()
+		}
+		a.want(x.count+" "+name(i), fmt.Sprintf("(integer) %d", elements))
+	}
+	moving := altered(table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: p, From: 0, To: 1}} })
+	install(t, moving, nodes[:]...)
+	eventually(t, "the copy is in sync", inSync(nodes[1], p))
+	install(t, altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p] = nil, 1 }), nodes[:]...)
+	b := dial(t, nodes[1].Addr())
+	for i, x := range each {
+		b.want(x.count+" "+name(i), fmt.Sprintf("(integer) %d", elements))
+	}
+}

@@ -6,8 +6,19 @@ import (
 	"math/bits"
 )
 
-// unitBits are enough for the units of the longest string.
-const unitBits = 16
+// unitBits are enough for the units of the longest string, cursorBits for a cursor of Scan.
+const (
+	unitBits   = 16
+	cursorBits = 33
+	passBits   = 5
+)
+
+const (
+	// passCount is about how many elements the first pass of a dump has at most.
+	passCount = 512
+	// dumpBlocks is how many blocks a call of Dump looks at, at most.
+	dumpBlocks = 512
+)
 
 // Dump appends a delta with the elements from a place on, about atMost bytes of them, and returns
 // the place where to go on. It is for engine.Form.Dump.
@@ -16,36 +27,96 @@ const unitBits = 16
 // elements whose hash the cursor is. The table may change between two calls: so a block is dumped
 // again until its long elements are through, and of elements with one hash the same unit goes
 // together.
+//
+// In the order of the cursor, elements whose hashes end alike follow one another. A table that is made
+// of them would have all of the first ones in one block. So a dump has several passes. Each has about
+// as many elements as all before it together, chosen by the front of their hashes, and finds a table
+// with blocks for them.
 func (t *Table) Dump(from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
-	n, start := t.V.Len(t.Blocks), len(dst)
-	cursor, unit := from>>unitBits, int(from&(1<<unitBits-1))
-	for n > 0 && cursor < scanEnd {
-		number, after := blockAt(cursor, n)
-		dst = t.dumpShort(dst, number)
+	p := t.placeOf(from)
+	if p.blocks = dumpBlocks; atMost == math.MaxInt {
+		p.blocks = math.MaxInt
+	}
+	for start := len(dst); ; p.pass, p.cursor, p.unit = p.pass-1, 0, 0 {
+		if dst, done = t.dumpPass(&p, dst, start, atMost); !done {
+			return dst, p.encode(), false
+		}
+		if p.pass == 0 {
+			return dst, 0, true
+		}
+	}
+}
+
+// dumpPlace is a place in a dump. Passes count down to 0.
+type dumpPlace struct {
+	cursor       uint64
+	unit         int
+	pass, passes int
+	blocks       int // that the present call may still look at
+}
+
+// placeOf decodes a place. At the beginning it decides how many passes there are.
+func (t *Table) placeOf(from uint64) (p dumpPlace) {
+	if from == 0 {
+		p.passes = min(max(0, bits.Len(uint(t.Len()/passCount))), 1<<passBits-1)
+		p.pass = p.passes
+		return p
+	}
+	p.unit, from = int(from&(1<<unitBits-1)), from>>unitBits
+	p.cursor, from = from&(1<<cursorBits-1), from>>cursorBits
+	p.pass, p.passes = int(from&(1<<passBits-1)), int(from>>passBits)
+	return p
+}
+
+func (p *dumpPlace) encode() uint64 {
+	passes := uint64(p.passes)<<passBits | uint64(p.pass)
+	return (passes<<cursorBits|p.cursor)<<unitBits | uint64(p.unit)
+}
+
+// isPassOf reports whether an entry belongs to the present pass: by how many bits its hash begins with
+// that are zeros. The entry's tag has the first ones.
+func (t *Table) isPassOf(p *dumpPlace, b block, at place) bool {
+	if p.passes == 0 {
+		return true
+	}
+	zeros := bits.LeadingZeros8(b.slot(at.entry)[0])
+	if zeros == 8 && p.passes > 8 {
+		zeros = bits.LeadingZeros64(t.hashOf(b, at))
+	}
+	return min(zeros, p.passes) == p.pass
+}
+
+// dumpPass goes on with a pass, and reports whether it is done.
+func (t *Table) dumpPass(p *dumpPlace, dst []byte, start, atMost int) (delta []byte, done bool) {
+	n := t.V.Len(t.Blocks)
+	for n > 0 && p.cursor < scanEnd {
+		number, after := blockAt(p.cursor, n)
+		dst = t.dumpShort(dst, p, number)
 		for {
-			hash, found := t.nextLong(number, cursor)
+			hash, found := t.nextLong(p, number)
 			if !found {
 				break
 			}
-			if hash != cursor {
-				cursor, unit = hash, 0
+			if hash != p.cursor {
+				p.cursor, p.unit = hash, 0
 			}
-			for whole := false; !whole; unit++ {
+			for whole := false; !whole; p.unit++ {
 				if len(dst)-start >= atMost {
-					return dst, cursor<<unitBits | uint64(unit), false
+					return dst, false
 				}
-				dst, whole = t.appendPieces(dst, number, hash, unit)
+				dst, whole = t.appendPieces(dst, number, hash, p.unit)
 			}
-			cursor, unit = cursor+1, 0
+			p.cursor, p.unit = p.cursor+1, 0
 		}
 		if after == 0 {
 			break
 		}
-		if cursor, unit = after, 0; len(dst)-start >= atMost {
-			return dst, cursor << unitBits, false
+		p.cursor, p.unit = after, 0
+		if p.blocks--; len(dst)-start >= atMost || p.blocks <= 0 {
+			return dst, false
 		}
 	}
-	return dst, 0, true
+	return dst, true
 }
 
 // NoteAll logs all elements of a table that has just been made.
@@ -62,22 +133,29 @@ func (e *Element) isLong() bool { return len(e.Key.bytes)+len(e.Value.bytes) > m
 // maxShort is how many bytes an element has that is dumped with its block.
 const maxShort = 1 << 10
 
-// dumpShort appends the elements of a block that are not long.
-func (t *Table) dumpShort(dst []byte, number int) []byte {
+// dumpShort appends the elements of a block, as far as they belong to the pass, that are not long.
+func (t *Table) dumpShort(dst []byte, p *dumpPlace, number int) []byte {
 	var key, value Decimal
-	t.Each(number, func(e Element) {
-		if !e.isLong() {
-			dst = t.appendSet(dst, e.Key.Text(&key), e.Value.Text(&value), e.ExpireAt)
+	b := block(t.part(t.Blocks, number))
+	for e, off := 0, blockHead; e < b.count(); e++ {
+		at := place{e, off}
+		off += b.size(e)
+		if !t.isPassOf(p, b, at) {
+			continue
 		}
-	})
+		if x := t.element(b, at); !x.isLong() && !t.isDue(x.ExpireAt) {
+			dst = t.appendSet(dst, x.Key.Text(&key), x.Value.Text(&value), x.ExpireAt)
+		}
+	}
 	return dst
 }
 
-// nextLong finds the first hash from a cursor on, with its bits reversed, that a long element of a
-// block has.
-func (t *Table) nextLong(number int, cursor uint64) (hash uint64, found bool) {
-	t.eachLong(number, func(h uint64, _ place) {
-		if h >= cursor && (!found || h < hash) {
+// nextLong finds the first hash from the cursor on, with its bits reversed, that a long element of a
+// block has which belongs to the pass.
+func (t *Table) nextLong(p *dumpPlace, number int) (hash uint64, found bool) {
+	b := block(t.part(t.Blocks, number))
+	t.eachLong(number, func(h uint64, at place) {
+		if h >= p.cursor && (!found || h < hash) && t.isPassOf(p, b, at) {
 			hash, found = h, true
 		}
 	})

@@ -47,3 +47,61 @@ func TestDumpOfEqualHashes(t *testing.T) {
 		}
 	}
 }
+
+// A dump of many elements makes a table elsewhere, though a table grows only as fast as elements come;
+// also if the table changes its size meanwhile.
+func TestDumpOfManyElements(t *testing.T) {
+	for _, length := range []int{0, 100} {
+		for _, change := range []int{0, 1, -1} {
+			from, to := openEngine(t, 64<<20).Lock(1, 1), openEngine(t, 64<<20).Lock(1, 1)
+			owner, copied := makeTable(t, from, "k", 2), makeTable(t, to, "k", 2)
+			var w Work
+			key := func(i int) []byte { return []byte("field:" + strconv.Itoa(i)) }
+			n := 20_000
+			set := func(i int) {
+				value := []byte(strings.Repeat("v", length))
+				if err := owner.Reserve(&w, [][]byte{key(i), value}, false); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := owner.Set(key(i), value, 0); err != nil {
+					t.Fatal(err)
+				}
+				owner.NoteSet(&w, key(i), value, 0)
+			}
+			for i := range n {
+				set(i)
+			}
+			w.Forget()
+			calls := 0
+			for place, done := uint64(0), false; !done; calls++ {
+				var delta []byte
+				delta, place, done = owner.Dump(place, nil, 20_000)
+				mustApply(t, copied, delta)
+				for range 50 {
+					switch change {
+					case 1:
+						set(n)
+						n++
+						value := []byte(strings.Repeat("v", length))
+						mustApply(t, copied, copied.appendSet(nil, key(n-1), value, 0))
+					case -1:
+						n--
+						owner.Delete(key(n))
+						mustApply(t, copied, appendString([]byte{deltaDelete}, key(n)))
+					}
+				}
+			}
+			if got := elementsOf(copied); copied.Len() != n || len(got) != n || owner.Len() != n {
+				t.Errorf("values of %d bytes: the copy has %d elements, want %d", length, len(got), n)
+			}
+			if err := copied.Check(); err != nil {
+				t.Error(err)
+			}
+			if away := copied.V.Len(copied.Away); away > n/50 {
+				t.Errorf("%d strings of the copy of %d elements are parts of their own", away, n)
+			}
+			from.Unlock()
+			to.Unlock()
+		}
+	}
+}
