@@ -408,8 +408,9 @@ func TestPartlyExecuted(t *testing.T) {
 	}
 }
 
-// slowTransaction queues commands on c that take far longer than a slice, between two INCRs.
-func slowTransaction(c *client, n *Node, times int) {
+// slowTransaction queues commands on c that take far longer than a slice, between an INCR and more
+// commands, if there are none another INCR.
+func slowTransaction(c *client, n *Node, times int, more ...string) {
 	if err := put(n, "{k}x", strings.Repeat("abcdefgh", 1400), engine.TypeString); err != nil {
 		c.t.Fatal(err)
 	}
@@ -421,8 +422,11 @@ func slowTransaction(c *client, n *Node, times int) {
 	for range times {
 		c.send("LCS {k}x {k}y LEN")
 	}
-	c.send("INCR {k}b")
-	for range times + 3 {
+	if len(more) == 0 {
+		more = []string{"INCR {k}b"}
+	}
+	c.sendLines(more...)
+	for range 2 + times + len(more) {
 		c.next()
 	}
 }

@@ -3,10 +3,13 @@ package node
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // TestPauseBesideARewrite: a command whose new value a goroutine makes is executed, whoever pauses
@@ -147,5 +150,45 @@ func TestErrorsOfLateCommands(t *testing.T) {
 		if want := strings.HasPrefix(name, "cmdstat_sunion"); strings.Contains(failed, "failed_calls=1") != want {
 			t.Error(line)
 		}
+	}
+}
+
+// TestWritesOfGoneClient: a transaction that has changed something is executed whole when its client
+// is gone, also what would answer much.
+func TestWritesOfGoneClient(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	for _, over := range []string{"client", "pipe"} {
+		t.Run(over, func(t *testing.T) {
+			beside := dial(t, n.Addr())
+			for _, line := range []string{
+				"DEL {k}b {k}n", "RPUSH {k}l 1 2", "RPUSH {k}m 1 2", "SADD {k}s 1", "ZADD {k}z 1 1", "ZADD {k}u 1 1",
+				"HSET {k}h f v", "SET {k}v v", "SET {k}w " + strings.Repeat("w", 30_000), "RPUSH {k}o 1",
+			} {
+				beside.do(line)
+			}
+			writes := []string{
+				"LPOP {k}l 2", "LMPOP 1 {k}m LEFT COUNT 2", "SPOP {k}s 1", "ZPOPMIN {k}z 1", "ZMPOP 1 {k}u MIN",
+				"HGETDEL {k}h FIELDS 1 f", "GETDEL {k}v", "GETDEL {k}w", "LMOVE {k}o {k}n LEFT LEFT", "INCR {k}b",
+			}
+			c := dial(t, n.Addr())
+			slowTransaction(c, n, 300, writes...)
+			if over == "client" {
+				c.send("EXEC")
+			} else {
+				c = dial(t, n.Addr())
+				c.want(fmt.Sprintf("%s %d", pipeLine(7, 0, "large", 1, 2), ring.Level), "OK later")
+				args := words(t, fmt.Sprintf("DUNLIN EXEC %d 0", ring.Slot([]byte("{k}"))))
+				for _, line := range append(slices.Repeat([]string{"INCR {k}a", "LCS {k}x {k}y LEN"}, 300), writes...) {
+					args = append(args, resp.AppendRequest(nil, words(t, line)...))
+				}
+				c.sendArgs(args...)
+			}
+			eventually(t, "the transaction holds its partition", func() bool { return len(n.engine.Holds()) == 1 })
+			c.conn.Close()
+			beside.want("GET {k}b", `"1"`)
+			for _, key := range strings.Fields("l m s z u h v w o") {
+				beside.want("EXISTS {k}"+key, "(integer) 0")
+			}
+		})
 	}
 }

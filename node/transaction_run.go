@@ -312,10 +312,10 @@ func (x *transaction) limit(r *request, start, before int) {
 // answered by a ticket. A client gets its replies as they come, unless it wants none.
 func (x *transaction) gather(r *request, start, firstPin int) {
 	switch cn := r.conn; {
+	case cn.closed, cn.State.Muted():
+		r.Undo(start)
 	case cn.pipe != nil:
 		x.replies.Take(&r.Request, start, firstPin)
-	case cn.State.Muted():
-		r.Undo(start)
 	}
 }
 

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -16,9 +17,10 @@ const LineRoom = 64
 // whatever its size.
 const MaxReply = 64 << 20
 
-// Room makes room for n more bytes of replies. If there is no memory for them, it reports false and
-// the connection closes. Making room may evict values of other partitions, but no item of the
-// locked partition.
+// Room makes room for n more bytes of replies. If there is no memory for them, or the connection is
+// closed, it reports false and the connection closes. A write of a transaction gets room all the
+// same, for a reply that nobody reads: what has begun is executed to its end. Making room may evict
+// values of other partitions, but no item of the locked partition.
 func (r *Request) Room(n int) bool {
 	if cap(r.Out)-len(r.Out) >= n {
 		return true
@@ -27,6 +29,9 @@ func (r *Request) Room(n int) bool {
 	r.Out = out
 	if !ok {
 		r.conn.Closing = true // the rest of the input is not executed
+		if (r.InTransaction || r.Hold != nil) && r.Cmd.Flags&command.Write != 0 {
+			r.Out, ok = slices.Grow(r.Out, n), true
+		}
 	}
 	return ok
 }
