@@ -28,6 +28,7 @@ type conn struct {
 	holdWait  *holdWait // not nil: a request waits for a hold
 	held      exec.Work // not nil: this executes it, since it is neither in the input nor an upload
 	impatient bool      // a request has waited for a hold for long enough
+	again     bool      // the request that comes next was executed before, and has waited
 
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
 
@@ -139,7 +140,7 @@ func (w *worker) begin(cn *conn) *request {
 // end hands the replies to the socket, and counts what was done.
 func (w *worker) end(r *request, used, batch int) {
 	cn := r.conn
-	cn.impatient = cn.impatient && r.putBack
+	cn.impatient, cn.again = cn.impatient && r.putBack, cn.again && r.putBack
 	w.Count.Input(used, batch)
 	w.Count.Output(r.Finish())
 	w.ahead.forget()

@@ -80,9 +80,11 @@ func (r *request) execute(s *step) {
 	}
 	start, pins := len(r.Out), len(r.Pins)
 	if s.plan.timed || len(s.args) >= r.timedFrom {
-		r.show()
-		if r.sampled {
-			r.noteKeys(s)
+		if r.isFirst() {
+			r.show()
+			if r.sampled {
+				r.noteKeys(s)
+			}
 		}
 		r.timed(s.plan.handler)
 	} else {
@@ -120,7 +122,9 @@ func (r *request) dispatchOther(c *command.Command) {
 		r.listLater(r.raw)
 		return
 	}
-	r.show()
+	if r.isFirst() {
+		r.show()
+	}
 	switch {
 	case cn.State.Queues(c):
 		r.Out = cn.State.Enqueue(c, r.Args, r.Out)

@@ -41,6 +41,7 @@ func (r *request) Held(h *engine.Hold) {
 		r.Fail(errHeld)
 		return
 	}
+	cn.again = true
 	cn.pause()
 	cn.awaitHold(h)
 }
@@ -122,7 +123,7 @@ func (cn *conn) goOnAfterHold(ended bool) {
 		cn.Socket.Resume()
 		return
 	}
-	cn.impatient = false
+	cn.impatient, cn.again = false, cn.holdWait != nil
 }
 
 // dropHeld frees what waits for a hold, of a connection that is closed.

@@ -192,3 +192,30 @@ func TestWritesOfGoneClient(t *testing.T) {
 		})
 	}
 }
+
+// TestMonitorShowsOnce: MONITOR shows a command once, however many turns it takes.
+func TestMonitorShowsOnce(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	setLong(t, n, "{k}long")
+	watcher, c := dial(t, n.Addr()), dial(t, n.Addr())
+	watcher.want("MONITOR", "OK")
+	keys := strings.Repeat(" {k}", 1500)
+	lines := []string{"MGET" + keys, "DEL" + keys, "WATCH" + keys, "SETRANGE {k}long 3000000 x", "HSET {k}h" + strings.Repeat(" f v", 600), "GET {j}"}
+	for _, line := range lines[:len(lines)-1] {
+		if got := c.do(line); strings.Contains(got, "error") {
+			t.Errorf("%.20s answers %.100s", line, got)
+		}
+	}
+	h := holdPartition(n, "{k}")
+	c.send("GET {k}")
+	eventually(t, "it waits", func() bool { return waitingFor(t, n, h) == 1 })
+	h.End()
+	c.next()
+	c.do("GET {j}")
+	for _, line := range append(lines[:len(lines)-1:len(lines)-1], "GET {k}", "GET {j}") {
+		name, _, _ := strings.Cut(line, " ")
+		if got := watcher.next(); !strings.Contains(got, fmt.Sprintf("] \"%s\"", name)) {
+			t.Errorf("MONITOR shows %.100s, want %s", got, name)
+		}
+	}
+}

@@ -55,6 +55,13 @@ func (r *request) timed(run exec.Handler) {
 	}
 }
 
+// isFirst reports whether the present request is executed for the first time. Ask once.
+func (r *request) isFirst() bool {
+	again := r.conn.again
+	r.conn.again = false
+	return !again && r.Rest == nil && r.Rewrite == nil
+}
+
 // show has MONITOR show a request, if anybody watches. Then all commands are timed.
 func (r *request) show() {
 	if feed := r.worker.feed; feed.On() && session.Monitored(r.conn.State, r.Args) {
