@@ -47,7 +47,7 @@ func (r *request) workLater(w exec.Work, e effort, how progress) {
 	cn := r.conn
 	j := r.beginJob(how)
 	if j == nil {
-		w.End()
+		r.worker.loop.Post(w.End) // not under the handler's lock
 		return
 	}
 	waiter, _ := w.(exec.Waiter)
@@ -226,9 +226,11 @@ func (r *request) gatherLater(e effort, keyed bool, f func(ctx context.Context, 
 	j := r.beginJob(how)
 	if j == nil {
 		if keyed {
-			var unread exec.Gathered
-			f(ended, &unread)
-			unread.End()
+			r.worker.loop.Post(func() { // not under the handler's lock: f ends pins
+				var unread exec.Gathered
+				f(ended, &unread)
+				unread.End()
+			})
 		}
 		return
 	}
