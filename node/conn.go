@@ -207,6 +207,8 @@ func (cn *conn) resume(f func(r *request)) {
 	if cn.closed {
 		return
 	}
+	panics := true
+	defer func() { cn.closeIf(panics) }()
 	r := cn.worker.begin(cn)
 	start := len(r.Out)
 	pins := len(r.Pins)
@@ -216,6 +218,7 @@ func (cn *conn) resume(f func(r *request)) {
 	}
 	r.endAside(start)
 	cn.worker.Count.Output(r.Finish())
+	panics = false
 	switch {
 	case cn.Answering:
 	case cn.Closing || (cn.ended && cn.unread == 0):
@@ -223,6 +226,17 @@ func (cn *conn) resume(f func(r *request)) {
 		cn.Socket.CloseAfterFlush()
 	default:
 		cn.Socket.Resume()
+	}
+}
+
+// closeIf closes the connection if a handler panics in a turn that goes on with its request, and
+// forgets what the worker's request has of that. If a handler panics in OnData, the loop does so, and
+// there is nothing to forget.
+func (cn *conn) closeIf(panics bool) {
+	if panics {
+		r := &cn.worker.request
+		r.Rest, r.Rewrite, r.listed, r.Listed, r.resumed = nil, nil, nil, false, nil
+		cn.Socket.Close(errPanicked)
 	}
 }
 

@@ -114,8 +114,8 @@ func (cn *conn) goOnAfterHold(ended bool) {
 	case cn.held != nil:
 		w := cn.held
 		cn.held = nil
+		defer w.End()
 		cn.resume(func(r *request) { w.Reply(&r.Request) })
-		w.End()
 	case cn.Upload != nil && cn.Upload.Paused:
 		cn.resume(func(r *request) { r.endUpload(nil) })
 	default: // the request is in the input

@@ -299,13 +299,13 @@ func (cn *conn) finish(j *job, reply func(r *request), end func()) {
 	}
 	switch {
 	case j.of != nil:
+		defer end()
 		cn.goOn(j.of, answer)
-		end()
 	case cn.closed || cn.context().Err() != nil: // the node closes
 		end()
 	case j.token == 0:
+		defer end()
 		cn.resume(answer)
-		end()
 	default:
 		cn.jobs.finished = append(cn.jobs.finished, completion{j, reply, end})
 		cn.deliver()
@@ -338,6 +338,9 @@ func (cn *conn) deliver() {
 
 // complete answers a command by a push, or has a goroutine work on it again.
 func (cn *conn) complete(c *completion) {
+	panics := true
+	defer func() { cn.closeIf(panics) }()
+	defer c.end()
 	r, j := cn.worker.begin(cn), c.job
 	if j.canceled && !j.whole {
 		c.reply = failCanceled
@@ -365,8 +368,8 @@ func (cn *conn) complete(c *completion) {
 		}
 		r.gate().Refused(refused...)
 	}
-	c.end()
 	cn.worker.Count.Output(r.Finish())
+	panics = false
 	cn.chargeParser()
 	if cn.Closing {
 		cn.Socket.CloseAfterFlush()

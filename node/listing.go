@@ -167,8 +167,8 @@ func (l *listing) turn(cn *conn) {
 		cn.worker.turns.take(func() { l.turn(cn) })
 		return
 	}
+	defer l.end()
 	cn.resume(l.execute)
-	l.end()
 }
 
 // some lists the arguments of up to listAtOnce keys.

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -217,5 +220,77 @@ func TestMonitorShowsOnce(t *testing.T) {
 		if got := watcher.next(); !strings.Contains(got, fmt.Sprintf("] \"%s\"", name)) {
 			t.Errorf("MONITOR shows %.100s, want %s", got, name)
 		}
+	}
+}
+
+// TestPanicInALaterTurn: when a handler panics in a command that goes on, its connection closes, and
+// the next command of the loop is not taken for that one.
+func TestPanicInALaterTurn(t *testing.T) {
+	for _, id := range []command.ID{command.MGet, command.Del, command.SetRange} {
+		plan := &plans[id]
+		kept := *plan
+		t.Cleanup(func() { *plan = kept }) // after the loops have ended
+		plan.handler = func(r *exec.Request) {
+			if r.Rest != nil || r.Rewrite != nil {
+				panic("as asked")
+			}
+			kept.handler(r)
+		}
+	}
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	setLong(t, n, "k")
+	for name, dialed := range map[string]func(generation int) *client{
+		"client": func(int) *client { return dial(t, n.Addr()) },
+		"pipe":   func(generation int) *client { return laterPipe(t, n, "large", generation) },
+	} {
+		for i, line := range []string{
+			"MGET" + strings.Repeat(" {k}", 1500), "MGET" + strings.Repeat(" {k}a {j}a", 750), "SETRANGE k 3000000 x", "DEL" + strings.Repeat(" {k}a {j}a", 1500),
+		} {
+			t.Run(fmt.Sprintf("%s %.25s", name, line), func(t *testing.T) {
+				c := dialed(i + 1)
+				c.send(line)
+				for c.read() != nil {
+				}
+				c = dial(t, n.Addr())
+				for range 2 {
+					c.wantLines("MGET {i} {j}", "1) (nil)\n2) (nil)", "SETRANGE {i} 0 v", "(integer) 1", "APPEND {i} w", "(integer) 2", "DEL {i} {j}", "(integer) 1")
+				}
+			})
+		}
+	}
+	if holds := n.engine.Holds(); len(holds) != 0 {
+		t.Errorf("%d partitions are held", len(holds))
+	}
+}
+
+// TestBigValuesOnAFullPipe: a pipe that has as many commands answered later as it may have refuses one
+// that has pinned a big value.
+func TestBigValuesOnAFullPipe(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	setLong(t, n, "k")
+	c := dial(t, n.Addr())
+	for from := 0; from < 12_000; from += 1000 {
+		hash, list, set, sorted := "HSET h", "RPUSH l", "SADD s", "ZADD z"
+		for i := from; i < from+1000; i++ {
+			hash, list = hash+fmt.Sprintf(" f%d v", i), list+fmt.Sprintf(" e%d", i)
+			set, sorted = set+fmt.Sprintf(" m%d", i), sorted+fmt.Sprintf(" %d m%d", i, i)
+		}
+		for _, line := range []string{hash, list, set, sorted} {
+			c.want(line, fmt.Sprintf("(integer) %d", map[bool]int{true: from + 1000, false: 1000}[strings.HasPrefix(line, "RPUSH")]))
+		}
+	}
+	occupy(t, n)
+	p := dial(t, n.Addr())
+	p.want(fmt.Sprintf("%s %d", pipeLine(7, 0, "large", 1, 2), ring.Level), "OK later")
+	for i := range member.MaxLater {
+		p.raw("BITCOUNT k", fmt.Sprintf("-DUNLINLATER %d", i+1))
+	}
+	for _, line := range []string{
+		"BITCOUNT k", "SETRANGE k 3000000 x", "LCS k k", "DUMP k", "COPY k {k}b",
+		"HGETALL h", "LRANGE l 0 -1", "SMEMBERS s", "ZRANGE z 0 -1", "DUMP h", "SORT l ALPHA", "LPOS l none COUNT 0 MAXLEN 0",
+		"HRANDFIELD h 11000", "SRANDMEMBER s 11000", "SPOP s 11000",
+	} {
+		p.patience = 1
+		p.raw(line, "-DUNLINWAIT 1")
 	}
 }

@@ -41,6 +41,9 @@ const (
 // errUploadStalled closes a connection whose large value does not arrive.
 var errUploadStalled = errors.New("a large value does not come")
 
+// errPanicked closes a connection whose request cannot go on.
+var errPanicked = errors.New("handler panicked")
+
 // errClosed closes the connections of a node that closes.
 var errClosed = errors.New("node is closed")
 

@@ -355,10 +355,13 @@ func (cn *conn) goOn(x *transaction, f func(r *request)) {
 		})
 		return
 	}
+	panics := true
+	defer func() { cn.closeIf(panics) }()
 	r := cn.worker.begin(cn)
 	done := x.slice(r, f)
 	heap := r.Heap
 	cn.worker.Count.Output(r.Finish())
+	panics = false
 	if done {
 		cn.finish(x.job, x.reply, func() { x.end(heap) })
 	}
