@@ -48,7 +48,8 @@ func (g *composer) element() string {
 	case n < 8:
 		return strings.Repeat(g.pick("x", "yz", "0"), g.IntN(3000))
 	case n < 20:
-		return g.pick("", "-0", "007", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "1.5", "+1", "\r\n",
+		return g.pick("", "-0", "007", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "1.5",
+			"+1", "\r\n",
 			"\xff\x00", "1e3", "inf", "nan", g.old(" 1"))
 	case n < 140:
 		return "element:" + strconv.Itoa(g.IntN(20+400*g.IntN(2)))
@@ -131,7 +132,8 @@ func (g *composer) seconds() int {
 // expiry returns an option of time to live and its argument, such as PXAT 1790000000000.
 func (g *composer) expiry() []string {
 	if g.chance(12) {
-		return []string{g.pick("EX", "px", "EXAT", "PXAT"), g.pick("0", "-1", "x", "", "9223372036854775807")}[:g.oneOf(2, 2, 2, 1)]
+		return []string{g.pick("EX", "px", "EXAT", "PXAT"), g.pick("0", "-1", "x", "",
+			"9223372036854775807")}[:g.oneOf(2, 2, 2, 1)]
 	}
 	unit := g.pick("EX", "PX", "EXAT", "PXAT", "ex")
 	return []string{unit, g.moment(unit)}
@@ -185,7 +187,8 @@ func (g *composer) spoilt(args []string) []string {
 	args = slices.Clone(args)
 	words := []string{"COUNT", "x", "", "WITHSCORES", "LIMIT", "NX", "FIELDS", "get", "STORE", "MATCH", "BY"}
 	if !strings.Contains(strings.ToUpper(args[0]), "EX") { // a number could be a time to live that ends soon
-		words = append(words, "0", "-1", "1", "2", "9223372036854775807", "-9223372036854775808", "18446744073709551616",
+		words = append(words, "0", "-1", "1", "2", "9223372036854775807", "-9223372036854775808",
+			"18446744073709551616",
 			"nan", "inf", "-inf", "1.0", g.old("1e400"), g.old("0x1"))
 	}
 	i := g.IntN(len(args))

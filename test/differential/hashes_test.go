@@ -53,7 +53,8 @@ func (g *composer) hashValue() string {
 func (g *composer) scanned(name, key string) []string {
 	args := []string{name, key, "0", "COUNT", "1000000"}
 	for range g.IntN(3) {
-		args = append(args, g.pick("MATCH", "MATCH", "COUNT", "x"), g.pick("*", "1*", "[0-3]?", "element:*5", "1000000", "0", "-1", "x"))
+		args = append(args, g.pick("MATCH", "MATCH", "COUNT", "x"), g.pick("*", "1*", "[0-3]?", "element:*5", "1000000",
+			"0", "-1", "x"))
 	}
 	if name == "HSCAN" && g.version >= 704 && g.chance(3) {
 		args = append(args, "NOVALUES")

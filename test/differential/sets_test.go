@@ -37,10 +37,12 @@ func (g *composer) set() []string {
 	case 17, 18:
 		return []string{g.pick("SINTER", "SUNION", "SDIFF"), key, g.keyOf("s"), g.keyOf("s")}[:2+g.IntN(3)]
 	}
-	return []string{g.pick("SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE"), key, g.keyOf("s"), g.keyOf("s"), g.keyOf("s")}[:3+g.IntN(3)]
+	return []string{g.pick("SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE"), key, g.keyOf("s"), g.keyOf("s"),
+		g.keyOf("s")}[:3+g.IntN(3)]
 }
 
 func (g *composer) integer() string {
-	return g.pick("0", "-1", "32767", "32768", "-32769", "2147483647", "2147483648", "-2147483649", "9223372036854775807",
+	return g.pick("0", "-1", "32767", "32768", "-32769", "2147483647", "2147483648", "-2147483649",
+		"9223372036854775807",
 		"-9223372036854775808", "1", "2", "3", "100", "1000", "12345")
 }

@@ -35,7 +35,9 @@ func (g *composer) sorts() []string {
 	case 2:
 		return g.some([]string{"SADD", g.tag + "qset"}, small)
 	case 3:
-		return g.some([]string{"ZADD", g.tag + "qzset"}, func() []string { return append([]string{g.score()}, small()...) })
+		return g.some([]string{"ZADD", g.tag + "qzset"}, func() []string {
+			return append([]string{g.score()}, small()...)
+		})
 	case 4, 5:
 		return []string{"LRANGE", key, "0", "-1"}
 	default:
@@ -54,9 +56,11 @@ func (g *composer) sort(key string) []string {
 		case 2, 3:
 			args = append(args, "LIMIT", g.index(), g.index())
 		case 4:
-			args = append(args, "BY", g.pick(g.tag+"w:*", g.tag+"f:*->f", g.tag+"x:*", g.tag+"w:*->f", "nosort", g.tag+"w"))
+			args = append(args, "BY", g.pick(g.tag+"w:*", g.tag+"f:*->f", g.tag+"x:*", g.tag+"w:*->f", "nosort",
+				g.tag+"w"))
 		case 5, 6:
-			args = append(args, "GET", g.pick("#", g.tag+"w:*", g.tag+"a:*", g.tag+"f:*->name", g.tag+"f:*->none", g.tag+"x:*", g.tag+"w", g.tag+"f:*->"))
+			args = append(args, "GET", g.pick("#", g.tag+"w:*", g.tag+"a:*", g.tag+"f:*->name", g.tag+"f:*->none",
+				g.tag+"x:*", g.tag+"w", g.tag+"f:*->"))
 		case 7:
 			args = append(args, "STORE", g.keyOf("q"))
 		case 8:
@@ -65,7 +69,8 @@ func (g *composer) sort(key string) []string {
 			}
 		}
 	}
-	if all := strings.Join(args, " "); strings.Contains(all, "x:*") || strings.Contains(all, "w:*->f") || strings.HasSuffix(key, "words") ||
+	if all := strings.Join(args, " "); strings.Contains(all, "x:*") || strings.Contains(all, "w:*->f") ||
+		strings.HasSuffix(key, "words") ||
 		strings.Contains(all, "ALPHA") && strings.Contains(all, "BY") { // elements without a weight are in any order
 		args = append(args, "BY", "nosort")
 	}

@@ -17,7 +17,8 @@ func (g *composer) sortedSet() []string {
 	case n < 38:
 		return g.elements("ZMSCORE", key)
 	case n < 43:
-		return []string{g.pick("ZRANK", "ZREVRANK"), key, g.element(), g.pick("WITHSCORE", "withscore", "WITHSCORES")}[:g.rankWords()]
+		return []string{g.pick("ZRANK", "ZREVRANK"), key, g.element(),
+			g.pick("WITHSCORE", "withscore", "WITHSCORES")}[:g.rankWords()]
 	case n < 45:
 		return []string{"ZCARD", key}
 	case n < 48:
@@ -78,7 +79,8 @@ func (g *composer) score() string {
 	case n == 0:
 		return g.pick("nan", "abc", "", "1 ", "0x", "+", g.old(" 1"), g.old("1e400"), "--1", "1.2.3", "1_0")
 	case n < 4:
-		return g.pick("inf", "-inf", "+inf", "1e300", "-1e-300", "5e-324", "0.1", "1e21", "123456789012345678", "3.0", "1e5",
+		return g.pick("inf", "-inf", "+inf", "1e300", "-1e-300", "5e-324", "0.1", "1e21", "123456789012345678", "3.0",
+			"1e5",
 			"9007199254740993", "1e-400", g.old("0x10"))
 	case n < 15:
 		return strconv.FormatFloat(g.Float64()*200-100, 'f', 2, 64)

@@ -45,7 +45,8 @@ func TestTypes(t *testing.T) {
 	for i, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			c := &comparison{t: t, command: kind.command, listed: map[string]int{}, composer: composer{
-				Rand: rand.New(rand.NewPCG(seed, uint64(i))), version: version, mixed: kind.name == "all", start: time.Now()}}
+				Rand: rand.New(rand.NewPCG(seed, uint64(i))), version: version, mixed: kind.name == "all",
+				start: time.Now()}}
 			for j, s := range servers {
 				w := harness.DialWire(t, s.addr)
 				w.Do(fmt.Sprintf("HELLO %d", 2+i%2)) // types take turns with the versions of the protocol
@@ -241,7 +242,8 @@ func (c *comparison) transplant(from, to string) {
 	}
 	var want []byte
 	for i, p := range c.peers {
-		p.wire.Send(resp.AppendRequest(nil, []byte("RESTORE"), []byte(to), []byte("0"), dumps[(i+1)%len(dumps)], []byte("REPLACE")))
+		p.wire.Send(resp.AppendRequest(nil, []byte("RESTORE"), []byte(to), []byte("0"), dumps[(i+1)%len(dumps)],
+			[]byte("REPLACE")))
 		got := p.wire.Next()
 		if i == 0 {
 			want = bytes.Clone(got)
@@ -260,7 +262,8 @@ func (c *comparison) scan(key string) {
 	var want string
 	for i, p := range c.peers {
 		p.wire.Send(resp.AppendRequest(nil, []byte("TYPE"), []byte(key)))
-		name := map[string]string{"+hash\r\n": "HSCAN", "+set\r\n": "SSCAN", "+zset\r\n": "ZSCAN"}[string(p.wire.Next())]
+		name := map[string]string{"+hash\r\n": "HSCAN", "+set\r\n": "SSCAN",
+			"+zset\r\n": "ZSCAN"}[string(p.wire.Next())]
 		if name == "" {
 			return
 		}
@@ -291,7 +294,8 @@ func (c *comparison) scan(key string) {
 			want = all
 		} else if all != want && !strings.HasSuffix(key, "distances") {
 			at := diverge(all, want)
-			c.t.Errorf("%s scans %s and finds, from byte %d on,\n%.300s\nwant\n%.300s", p.name, key, at, all[at:], want[at:])
+			c.t.Errorf("%s scans %s and finds, from byte %d on,\n%.300s\nwant\n%.300s", p.name, key, at, all[at:],
+				want[at:])
 			c.differences, c.lost = c.differences+1, true
 		}
 	}
