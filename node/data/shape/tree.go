@@ -341,6 +341,14 @@ func (t *Tree) Walk(position int, f func(x Entry) bool) (next int) {
 	for total := t.Len(); position < total; {
 		w := t.to(position)
 		b := block(t.part(t.Leaves, w.leaf))
+		if t.Ranked && t.Items == 1 {
+			walked := t.walkNames(b, w.entry, f)
+			if position += walked; w.entry+walked < b.count() {
+				return position
+			}
+			t.passed(w.leaf)
+			continue
+		}
 		for e, off := w.entry, b.offset(w.entry); e < b.count(); e++ {
 			if !f(t.entry(b, e, off)) {
 				return position
@@ -351,6 +359,28 @@ func (t *Tree) Walk(position int, f func(x Entry) bool) (next int) {
 		t.passed(w.leaf)
 	}
 	return position
+}
+
+// walkNames calls f for the entries of a ranked leaf from one on, until it returns false, and returns
+// for how many it has returned true. It is what Walk does elsewhere, in half of the time.
+func (t *Tree) walkNames(b block, e int, f func(x Entry) bool) (walked int) {
+	off := b.offset(e)
+	last := len(b) - b.count()*(leafFront+1)
+	for at := len(b) - (e+1)*(leafFront+1); at >= last; at -= leafFront + 1 {
+		slot := b[at : at+leafFront+1 : at+leafFront+1]
+		code := slot[leafFront]
+		end := off + int(stored[code])
+		x := Entry{Rank: binary.LittleEndian.Uint64(slot), First: Item{code, b[off:end:end]}}
+		if code == codeAway {
+			x.First.bytes = awayString(t.part(t.Away, int(binary.LittleEndian.Uint32(x.First.bytes))))
+		}
+		if !f(x) {
+			break
+		}
+		off = end
+		walked++
+	}
+	return walked
 }
 
 // WalkBack calls f for the entries in front of a position, the nearest first, until it returns

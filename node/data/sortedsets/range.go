@@ -47,19 +47,25 @@ func answerRange(r *exec.Request, q query) {
 	}
 	r.Out = appendHead(r.Out, r.Version(), p.len(), q.withScores)
 	paired, v := q.withScores && r.Version() == resp.RESP3, r.Version()
+	out := r.Out // in a register of its own: most of a long reply's time is spent here
 	s.Each(p, func(member shape.Item, score float64) bool {
-		if !r.Room(member.Len() + 2*exec.LineRoom) {
-			return false
+		if room := member.Size() + 2*exec.LineRoom; cap(out)-len(out) < room {
+			r.Out = out
+			fits := r.Room(room)
+			if out = r.Out; !fits {
+				return false
+			}
 		}
 		if paired {
-			r.Out = resp.AppendArray(r.Out, 2)
+			out = resp.AppendArray(out, 2)
 		}
-		r.Out = appendMember(r.Out, member)
+		out = appendMember(out, member)
 		if q.withScores {
-			r.Out = resp.AppendDouble(r.Out, v, score)
+			out = resp.AppendDouble(out, v, score)
 		}
 		return true
 	})
+	r.Out = out
 }
 
 // appendHead appends the head of a reply of n members: in RESP3 members with scores are pairs.

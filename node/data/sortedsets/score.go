@@ -37,7 +37,7 @@ func ParseScore(text []byte) (score float64, ok bool) {
 // parseFloat reads all of a text as strtod does, without spaces. exact is false if it is no number.
 // What is too large becomes infinite, what is too small 0, and both are not exact.
 func parseFloat(text []byte) (f float64, exact bool) {
-	if n, ok := smallInt(text); ok {
+	if n, ok := smallInt(withoutZeros(text)); ok {
 		return float64(n), true
 	}
 	if !plausible(text) {
@@ -55,6 +55,14 @@ func parseFloat(text []byte) (f float64, exact bool) {
 		return f, false
 	}
 	return f, err == nil
+}
+
+// withoutZeros cuts zeros in front of other digits.
+func withoutZeros(text []byte) []byte {
+	for len(text) > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9' {
+		text = text[1:]
+	}
+	return text
 }
 
 // smallInt reads a decimal integer of at most 15 digits.
