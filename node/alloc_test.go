@@ -7,6 +7,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/shape"
 )
 
 // onLoop runs f on the loop of a connection that a client has opened to n, with
@@ -91,13 +92,15 @@ func TestNoAllocations(t *testing.T) {
 	}
 	dial(t, n.Addr()).do(long)
 	f("big set", "SADD {s}big new", "SADD {s}big new", "SADD {s}big a b c", "SISMEMBER {s}big element:7", "SMISMEMBER {s}big element:8 x", "SCARD {s}big", "SRANDMEMBER {s}big", "SRANDMEMBER {s}big -3", "SREM {s}big new a", "SMOVE {s}big {s}small b", "SMOVE {s}small {s}big b", "SPOP {s}big", "SPOP {s}big 2", "SSCAN {s}big 0", "SADD {s}big b a c element:3 element:5 element:7")
-	f("packed sorted set", "DEL z", "ZADD z 1 a 2.5 b 3 c", "ZADD z 5 a", "ZINCRBY z 0.25 b", "ZSCORE z a", "ZSCORE z x", "ZMSCORE z a x", "ZRANK z b", "ZREVRANK z b WITHSCORE", "ZCARD z", "ZCOUNT z 1 (3", "ZRANGE z 0 -1 WITHSCORES", "ZRANGE z 1 3 BYSCORE", "ZRANDMEMBER z", "ZSCAN z 0", "ZREM z b", "ZPOPMIN z", "ZPOPMAX z 1")
-	long = "ZADD zbig"
-	for i := range 1000 {
-		long += fmt.Sprintf(" %d.5 member:%d", i, i)
+	if !shape.Verifies {
+		f("packed sorted set", "DEL z", "ZADD z 1 a 2.5 b 3 c", "ZADD z 5 a", "ZINCRBY z 0.25 b", "ZSCORE z a", "ZSCORE z x", "ZMSCORE z a x", "ZRANK z b", "ZREVRANK z b WITHSCORE", "ZCARD z", "ZCOUNT z 1 (3", "ZRANGE z 0 -1 WITHSCORES", "ZRANGE z 1 3 BYSCORE", "ZRANDMEMBER z", "ZSCAN z 0", "ZREM z b", "ZPOPMIN z", "ZPOPMAX z 1")
+		long = "ZADD zbig"
+		for i := range 1000 {
+			long += fmt.Sprintf(" %d.5 member:%d", i, i)
+		}
+		dial(t, n.Addr()).do(long)
+		f("big sorted set", "ZADD zbig 7.25 new 1 a 2 b", "ZADD zbig 0.1234567890123 member:7", "ZINCRBY zbig 1.5 member:8", "ZINCRBY zbig 500 member:9", "ZINCRBY zbig -500 member:9", "ZSCORE zbig member:7", "ZSCORE zbig x", "ZRANK zbig member:500", "ZRANGE zbig 100 200 WITHSCORES", "ZRANGE zbig 1 30 BYSCORE", "ZREVRANGE zbig 0 9", "ZCOUNT zbig 5 900", "ZRANDMEMBER zbig", "ZSCAN zbig 0", "ZREM zbig new a", "ZPOPMIN zbig", "ZADD zbig 1 b 1.5 member:1", "ZREMRANGEBYRANK zbig 0 0", "ZADD zbig 1 b")
 	}
-	dial(t, n.Addr()).do(long)
-	f("big sorted set", "ZADD zbig 7.25 new 1 a 2 b", "ZADD zbig 0.1234567890123 member:7", "ZINCRBY zbig 1.5 member:8", "ZINCRBY zbig 500 member:9", "ZINCRBY zbig -500 member:9", "ZSCORE zbig member:7", "ZSCORE zbig x", "ZRANK zbig member:500", "ZRANGE zbig 100 200 WITHSCORES", "ZRANGE zbig 1 30 BYSCORE", "ZREVRANGE zbig 0 9", "ZCOUNT zbig 5 900", "ZRANDMEMBER zbig", "ZSCAN zbig 0", "ZREM zbig new a", "ZPOPMIN zbig", "ZADD zbig 1 b 1.5 member:1", "ZREMRANGEBYRANK zbig 0 0", "ZADD zbig 1 b")
 	f("packed hash", "DEL h", "HSET h a 1 b 2 c 3", "HSET h a 5", "HSETNX h d 4", "HGET h a", "HMGET h a b x", "HINCRBY h a 2", "HEXISTS h b", "HSTRLEN h c", "HGETALL h", "HKEYS h", "HRANDFIELD h", "HRANDFIELD h -3 WITHVALUES", "HSCAN h 0", "HTTL h FIELDS 1 a", "HDEL h a b", "HLEN h")
 	long = "HSET big"
 	for i := range 1000 {

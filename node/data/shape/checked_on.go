@@ -4,6 +4,9 @@ package shape
 
 import "math/rand/v2"
 
+// Verifies reports whether Verify does anything. It allocates.
+const Verifies = true
+
 // Verify walks through the tree and its index after some of the changes, and panics if they do not
 // fit together.
 func (t *Tree) Verify() {

@@ -33,10 +33,7 @@ const (
 // as many elements as all before it together, chosen by the front of their hashes, and finds a table
 // with blocks for them.
 func (t *Table) Dump(from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
-	p := t.placeOf(from)
-	if p.blocks = dumpBlocks; atMost == math.MaxInt {
-		p.blocks = math.MaxInt
-	}
+	p := decodePlace(from, t.Len(), atMost)
 	for start := len(dst); ; p.pass, p.cursor, p.unit = p.pass-1, 0, 0 {
 		if dst, done = t.dumpPass(&p, dst, start, atMost); !done {
 			return dst, p.encode(), false
@@ -55,10 +52,14 @@ type dumpPlace struct {
 	blocks       int // that the present call may still look at
 }
 
-// placeOf decodes a place. At the beginning it decides how many passes there are.
-func (t *Table) placeOf(from uint64) (p dumpPlace) {
+// decodePlace decodes a place. At the beginning of a dump of count elements it decides how many passes
+// there are.
+func decodePlace(from uint64, count, atMost int) (p dumpPlace) {
+	if p.blocks = dumpBlocks; atMost == math.MaxInt {
+		p.blocks = math.MaxInt
+	}
 	if from == 0 {
-		p.passes = min(max(0, bits.Len(uint(t.Len()/passCount))), 1<<passBits-1)
+		p.passes = min(max(0, bits.Len(uint(count/passCount))), 1<<passBits-1)
 		p.pass = p.passes
 		return p
 	}

@@ -14,12 +14,12 @@ import (
 //	count │ tags 0-7 │ word 0 │ ... │ word 7 │ tags 8-15 │ word 8 │ ...
 //	  2        8          4              4         8          4
 //
-// A tag is the upper byte of a 32-bit hash, so that eight tags are compared at once; the words beside
-// them have come from memory with them. The number of
-// the bucket says as many of the lowest bits as the bucket is deep: the table has been doubled so
-// often. The word has the other bits, and the leaf's number below them. Each doubling gives one bit
-// of the hash to the bucket's number, and the leaf's number has that bit more. So a bucket is split
-// and merged without looking at strings, and entries are found by 32 bits whatever the size:
+// A tag is the upper byte of a 32-bit hash, so that eight tags are compared at once. Its word is beside
+// it, in the same cache line or the next one. A bucket of depth d holds the hashes whose d lowest bits
+// are its number, and the word has the other bits, with the leaf's number below them. Each doubling
+// gives one bit of the hash to the bucket's number, and the leaf's number has that bit more. So a
+// bucket is split and merged without looking at strings, and entries are found by 32 bits whatever
+// the size:
 //
 //	word:   hash, 24 - depth bits │ leaf, 8 + depth bits
 //

@@ -26,12 +26,12 @@ func (x leafIndex) reserve(h uint32, count int) error {
 	}
 	number := bucket(uint64(h), n)
 	b := indexBlock(x.v.Part(x.plane, number))
+	if b.count() >= maxIndexEntries {
+		return ErrCrowded
+	}
 	need := indexSize(b.count() + 1)
 	if need <= len(b) {
 		return nil
-	}
-	if b.count() == maxIndexEntries {
-		return ErrCrowded
 	}
 	need = min(need+need/8, maxBlock)
 	if err := x.v.Reserve(need); err != nil {

@@ -1,7 +1,11 @@
 package shape
 
 import (
+	"errors"
+	"fmt"
+	"math/bits"
 	"slices"
+	"testing"
 )
 
 // named finds the entry at a position by its first string, and gives it another rank or removes it.
@@ -34,4 +38,29 @@ func (m *treeModel) named(position int, rank uint64) {
 	m.want = slices.Delete(m.want, position, position+1)
 	at, _ := slices.BinarySearchFunc(m.want, now, compareEntries)
 	m.want = slices.Insert(m.want, at, now)
+}
+
+// TestIndexCrowded: a bucket that has no room for more names refuses one, and stays as it is.
+func TestIndexCrowded(t *testing.T) {
+	x := openEngine(t, 64<<20).Lock(1, 1)
+	defer x.Unlock()
+	tree := makeTree(t, x, "k", 1, true)
+	for i := 0; ; i++ {
+		name := fmt.Append(nil, "member:", i)
+		if bits.TrailingZeros64(tree.V.Hash(name)) < 12 {
+			continue
+		}
+		before := tree.Len()
+		if _, err := tree.Insert(uint64(i), name, nil); errors.Is(err, ErrCrowded) {
+			if tree.Len() != before || before < 500 {
+				t.Errorf("%d members, %d before the one that was refused", tree.Len(), before)
+			}
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tree.Check(); err != nil {
+		t.Error(err)
+	}
 }

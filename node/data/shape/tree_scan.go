@@ -49,53 +49,76 @@ func (t *Tree) eachIn(number, n int, f func(h uint32, x Entry)) {
 // and returns the place where to go on. It is for engine.Form.Dump. add appends what a delta has of
 // an entry.
 //
-// A place is a cursor of Scan. The tree may change between two calls: so a bucket is dumped again
-// until its long entries are through, which go one hash at a time.
-func (t *Tree) Dump(from uint64, dst []byte, atMost int, add func(dst []byte, x Entry) []byte) (delta []byte, next uint64, done bool) {
-	n, start := t.V.Len(t.Index), len(dst)
-	for cursor := from; n > 0 && cursor < scanEnd; {
-		number, after := blockAt(cursor, n)
-		t.eachIn(number, n, func(_ uint32, x Entry) {
-			if len(x.First.bytes) <= maxShort {
+// It goes in passes, as Table.Dump does, for the index of the tree that is made of the deltas. The
+// tree may change between two calls: so a bucket is dumped again until its long entries are through,
+// which go one hash at a time.
+func (t *Tree) Dump(
+	from uint64, dst []byte, atMost int, add func(dst []byte, x Entry) []byte,
+) (delta []byte, next uint64, done bool) {
+	p := decodePlace(from, t.Len(), atMost)
+	for start := len(dst); ; p.pass, p.cursor = p.pass-1, 0 {
+		if dst, done = t.dumpPass(&p, dst, start, atMost, add); !done {
+			return dst, p.encode(), false
+		}
+		if p.pass == 0 {
+			return dst, 0, true
+		}
+	}
+}
+
+// dumpPass goes on with a pass, and reports whether it is done.
+func (t *Tree) dumpPass(
+	p *dumpPlace, dst []byte, start, atMost int, add func(dst []byte, x Entry) []byte,
+) (delta []byte, done bool) {
+	for n := t.V.Len(t.Index); n > 0 && p.cursor < scanEnd; {
+		number, after := blockAt(p.cursor, n)
+		t.eachIn(number, n, func(h uint32, x Entry) {
+			if len(x.First.bytes) <= maxShort && p.hasHash(h) {
 				dst = add(dst, x)
 			}
 		})
 		for {
-			place, found := t.nextLong(number, n, cursor)
+			place, found := t.nextLong(p, number, n)
 			if !found {
 				break
 			}
-			if cursor = place; len(dst)-start >= atMost {
-				return dst, cursor, false
+			if p.cursor = place; len(dst)-start >= atMost {
+				return dst, false
 			}
 			t.eachIn(number, n, func(h uint32, x Entry) {
 				if len(x.First.bytes) > maxShort && orderOf(h) == place {
 					dst = add(dst, x)
 				}
 			})
-			cursor++
+			p.cursor++
 		}
 		if after == 0 {
 			break
 		}
-		if cursor = after; len(dst)-start >= atMost {
-			return dst, cursor, false
+		p.cursor = after
+		if p.blocks--; len(dst)-start >= atMost || p.blocks <= 0 {
+			return dst, false
 		}
 	}
-	return dst, 0, true
+	return dst, true
 }
+
+// hasHash reports whether an entry with that hash belongs to the present pass.
+func (p *dumpPlace) hasHash(h uint32) bool { return min(bits.LeadingZeros32(h), p.passes) == p.pass }
 
 // orderOf is where a hash stands in the order of Scan.
 func orderOf(h uint32) uint64 { return uint64(bits.Reverse32(h)) }
 
-// nextLong finds the first place from a cursor on where a bucket has a long entry.
-func (t *Tree) nextLong(number, n int, cursor uint64) (place uint64, found bool) {
+// nextLong finds the first place from the cursor on where a bucket has a long entry that belongs to
+// the pass.
+func (t *Tree) nextLong(p *dumpPlace, number, n int) (place uint64, found bool) {
 	if t.V.Count(t.Away) == 0 {
 		return 0, false
 	}
 	t.eachIn(number, n, func(h uint32, x Entry) {
-		if p := orderOf(h); len(x.First.bytes) > maxShort && p >= cursor && (!found || p < place) {
-			place, found = p, true
+		at := orderOf(h)
+		if len(x.First.bytes) > maxShort && at >= p.cursor && (!found || at < place) && p.hasHash(h) {
+			place, found = at, true
 		}
 	})
 	return place, found

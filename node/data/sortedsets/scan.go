@@ -40,6 +40,9 @@ func (s *View) scan(r *exec.Request, q *exec.ElementScan, cursor uint64) {
 	add := func(member shape.Item, score float64) {
 		var decimal shape.Decimal
 		name := member.Text(&decimal)
+		if s.isBig {
+			q.Charge(scoreCost)
+		}
 		if !q.Matches(name) {
 			return
 		}
@@ -47,7 +50,6 @@ func (s *View) scan(r *exec.Request, q *exec.ElementScan, cursor uint64) {
 		number := room[:0]
 		if s.isBig {
 			number = appendLong(number, score)
-			q.Charge(scoreCost)
 		} else {
 			number = resp.AppendFloat(number, score)
 		}
