@@ -38,11 +38,13 @@ func (h *History) expires(seq uint64, now time.Time) {
 	h.lives[seq] = life{least: now.Add(fieldLife - fieldEarly)}
 }
 
-// shortens notes that what is there may expire: a command that is about to be sent says so.
+// shortens notes that what is there may expire: a command that is about to be sent says so. That may
+// be the last acknowledged write, or a later one whose outcome is unknown, also if another session has
+// seen it.
 func (h *History) shortens(now time.Time) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	for seq := max(h.floor, 1); seq <= h.issuedLocked(); seq++ {
+	for seq := max(min(h.acked, h.floor), 1); seq <= h.issuedLocked(); seq++ {
 		least := now.Add(fieldLife - fieldEarly)
 		if l, is := h.lives[seq]; is && l.least.Before(least) {
 			least = l.least

@@ -214,4 +214,15 @@ func TestCheckNoticesFading(t *testing.T) {
 	if got := slices.Collect(maps.Keys(h.lives)); len(got) != 1 {
 		t.Errorf("%d writes expire", len(got))
 	}
+	h = NewHistory("k")
+	h.Answered(h.Write(begin), Executed)
+	seq = h.Write(begin)
+	h.Answered(seq, unknown)
+	if lost, err := h.read(h.Look(), h.value(seq), begin); lost != nil || err != nil {
+		t.Fatal(lost, err)
+	}
+	h.shortens(begin)
+	if _, must := h.presence(seq); must {
+		t.Error("an element that has expired must be there, because another session saw a write without an outcome")
+	}
 }
