@@ -32,8 +32,10 @@ func (x *Rig) newMixer(proxy *harness.Member, name string) *mixer {
 }
 
 // acquire gives the client collections of all sorts, under new keys, and returns the keys of those
-// that it had.
+// that it had. Where copies must not be lost there are no big ones: a command that writes more than a
+// unit has its partition sent anew, which is lost if its owner dies meanwhile.
 func (m *mixer) acquire(name string, big bool) (old []string) {
+	big = big && m.X.Copies < 2
 	old = retired(m.collections, m.queues, m.bundles, m.transits)
 	m.collections, m.queues = m.X.newCollections(name, big), m.X.newQueues(name)
 	m.bundles, m.transits = m.X.newBundles(name), m.X.newTransits(name, big)
