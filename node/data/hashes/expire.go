@@ -116,6 +116,15 @@ func (h *hash) expireNow(fields [][]byte, c condition) error {
 
 // hPersist: HPERSIST key FIELDS numfields field...
 func hPersist(r *exec.Request) {
+	eachTimed(r, func(h hash, field []byte, _ int64) int64 {
+		h.setTime(field, 0)
+		return timeSet
+	}, func(h hash) { h.timesSet(0) })
+}
+
+// eachTimed answers what of returns of each field that expires, and when it does. done is called
+// behind the last field of each run.
+func eachTimed(r *exec.Request, of func(h hash, field []byte, expireAt int64) int64, done func(h hash)) {
 	fields, problem := fieldsAt(r.Args, 2, errNumFields)
 	if problem != "" {
 		refuse(r, problem)
@@ -130,11 +139,10 @@ func hPersist(r *exec.Request) {
 			case e.expireAt == 0:
 				h.r.ReplyInt(noExpiry)
 			default:
-				h.setTime(field, 0)
-				h.r.ReplyInt(timeSet)
+				h.r.ReplyInt(of(h, field, e.expireAt))
 			}
 		}
-		h.timesSet(0)
+		done(h)
 		return nil
 	})
 }
@@ -152,25 +160,9 @@ func hExpireTime(r *exec.Request) { getExpiry(r, 1000, true) }
 func hPExpireTime(r *exec.Request) { getExpiry(r, 1, true) }
 
 func getExpiry(r *exec.Request, unit int64, absolute bool) {
-	fields, problem := fieldsAt(r.Args, 2, errNumFields)
-	if problem != "" {
-		refuse(r, problem)
-		return
-	}
-	eachField(r, fields, func(h hash, fields [][]byte) error {
-		for _, field := range fields {
-			e, ok := h.get(field)
-			switch {
-			case !ok:
-				h.r.ReplyInt(noField)
-			case e.expireAt == 0:
-				h.r.ReplyInt(noExpiry)
-			default:
-				h.r.ReplyInt((e.expireAt - base(r, absolute) + unit - 1) / unit)
-			}
-		}
-		return nil
-	})
+	eachTimed(r, func(_ hash, _ []byte, expireAt int64) int64 {
+		return (expireAt - base(r, absolute) + unit - 1) / unit
+	}, func(hash) {})
 }
 
 // eachField answers a number for each field, in runs: f answers those of a run. If f
