@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,21 +12,16 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // hashModel changes a few hashes of one partition at random, beside maps.
 type hashModel struct {
-	t     *testing.T
-	c     *client
-	r     *rand.Rand
-	tag   string
-	short bool // no long fields and values
-	want  map[string]map[string]string
+	player
+	want map[string]map[string]string
 }
 
 func newHashModel(t *testing.T, c *client, tag string, seed uint64) *hashModel {
-	return &hashModel{t, c, rand.New(rand.NewPCG(seed, 1)), tag, false, map[string]map[string]string{}}
+	return &hashModel{newPlayer(t, c, tag, seed), map[string]map[string]string{}}
 }
 
 func (m *hashModel) key() string { return fmt.Sprintf("{%s}h%d", m.tag, m.r.IntN(4)) }
@@ -170,29 +164,10 @@ func hashOf(t *testing.T, reply []byte) map[string]string {
 
 // TestHashes runs random commands beside maps, with memory and nearly without.
 func TestHashes(t *testing.T) {
-	for _, short := range []bool{false, true} {
-		n := startLeveled(t, func(c *Config) {
-			c.Group, c.Memory, c.Shards, c.Eviction = newGroup(t, 1), 16<<20, 1, "noeviction"
-		})
-		m := newHashModel(t, dial(t, n.Addr()), "x", 1)
-		if m.short = short; short {
-			fillMemory(t, n)
-		}
-		full := 0
-		for i := range 3000 {
-			if m.step() {
-				full++
-			}
-			if short && i%500 == 250 {
-				m.c.want("DEL "+fmt.Sprint("fill", i), "(integer) 1")
-			}
-		}
-		m.checkAll()
-		if short == (full == 0) || full > 2000 {
-			t.Errorf("short %t: %d times full", short, full)
-		}
-	}
+	runBeside(t, newHashModel, 1, besides{steps: 3000, room: 500, mostFull: 2000})
 }
+
+func TestHashesReachTheFollower(t *testing.T) { reachTheFollower(t, newHashModel, 800, 0, 1, 2) }
 
 // fillMemory stores strings until there is no memory.
 func fillMemory(t *testing.T, n *Node) {
@@ -203,43 +178,6 @@ func fillMemory(t *testing.T, n *Node) {
 		}
 	}
 	t.Fatal("the memory was to be full")
-}
-
-// TestHashesReachTheFollower: after random commands a follower that takes over has what the owner
-// had, wherever the snapshot began.
-func TestHashesReachTheFollower(t *testing.T) {
-	for seed := range uint64(3) {
-		nodes, table, key := startTrio(t)
-		p := partitionOf(key)
-		leveled := altered(table, func(next *ring.Table) { next.Level = ring.Level })
-		install(t, leveled, nodes[:]...)
-		m := newHashModel(t, dial(t, nodes[0].Addr()), key, seed)
-		before := m.r.IntN(400)
-		for range before {
-			m.step()
-		}
-		table = altered(leveled, func(next *ring.Table) { next.Follower[p] = 1 })
-		install(t, table, nodes[:]...)
-		for range 800 - before {
-			m.step()
-		}
-		eventually(t, "the copy is in sync", inSync(nodes[1], p))
-		for _, s := range nodes[0].senders.List() {
-			if err := s.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := nodes[0].Close(); err != nil {
-			t.Fatal(err)
-		}
-		install(t, tableWithout(table, 0), nodes[1], nodes[2])
-		m.c = dial(t, nodes[1].Addr())
-		m.checkAll()
-		for range 100 {
-			m.step()
-		}
-		m.checkAll()
-	}
 }
 
 // TestLongHashIsRead: a hash with many fields is answered as it was in the command's turn.

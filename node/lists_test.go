@@ -11,21 +11,16 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // listModel changes a few lists of one partition at random, beside slices.
 type listModel struct {
-	t     *testing.T
-	c     *client
-	r     *rand.Rand
-	tag   string
-	short bool // no long elements
-	want  map[string][]string
+	player
+	want map[string][]string
 }
 
 func newListModel(t *testing.T, c *client, tag string, seed uint64) *listModel {
-	return &listModel{t: t, c: c, r: rand.New(rand.NewPCG(seed, 1)), tag: tag, want: map[string][]string{}}
+	return &listModel{newPlayer(t, c, tag, seed), map[string][]string{}}
 }
 
 func (m *listModel) key() string { return fmt.Sprintf("{%s}l%d", m.tag, m.r.IntN(4)) }
@@ -229,69 +224,11 @@ func (m *listModel) checkAll() {
 
 // TestLists runs random commands beside slices, with memory and nearly without.
 func TestLists(t *testing.T) {
-	for _, short := range []bool{false, true} {
-		n := startLeveled(t, func(c *Config) {
-			c.Group, c.Memory, c.Shards, c.Eviction = newGroup(t, 1), 16<<20, 1, "noeviction"
-		})
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		m := newListModel(t, dial(t, n.Addr()), "x", seed)
-		if m.short = short; short {
-			fillMemory(t, n)
-		}
-		full := 0
-		for i := range 3000 {
-			if m.step() {
-				full++
-			}
-			if short && i%500 == 250 {
-				m.c.want("DEL "+fmt.Sprint("fill", i), "(integer) 1")
-			}
-		}
-		m.checkAll()
-		if short == (full == 0) || full > 2500 {
-			t.Errorf("short %t: %d times full", short, full)
-		}
-	}
+	runBeside(t, newListModel, rand.Uint64(), besides{steps: 3000, room: 500, mostFull: 2500})
 }
 
-// TestListsReachTheFollower: after random commands a follower that takes over has what the owner
-// had, wherever the snapshot began.
 func TestListsReachTheFollower(t *testing.T) {
-	for range 3 {
-		nodes, table, key := startTrio(t)
-		p := partitionOf(key)
-		leveled := altered(table, func(next *ring.Table) { next.Level = ring.Level })
-		install(t, leveled, nodes[:]...)
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		m := newListModel(t, dial(t, nodes[0].Addr()), key, seed)
-		before := m.r.IntN(400)
-		for range before {
-			m.step()
-		}
-		table = altered(leveled, func(next *ring.Table) { next.Follower[p] = 1 })
-		install(t, table, nodes[:]...)
-		for range 800 - before {
-			m.step()
-		}
-		eventually(t, "the copy is in sync", inSync(nodes[1], p))
-		for _, s := range nodes[0].senders.List() {
-			if err := s.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := nodes[0].Close(); err != nil {
-			t.Fatal(err)
-		}
-		install(t, tableWithout(table, 0), nodes[1], nodes[2])
-		m.c = dial(t, nodes[1].Addr())
-		m.checkAll()
-		for range 100 {
-			m.step()
-		}
-		m.checkAll()
-	}
+	reachTheFollower(t, newListModel, 800, rand.Uint64(), rand.Uint64(), rand.Uint64())
 }
 
 // longList makes a list of n elements: "0", "1" ... and every tenth is "same".

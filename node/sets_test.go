@@ -3,7 +3,6 @@ package node
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,21 +11,16 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // setModel changes a few sets of one partition at random, beside maps.
 type setModel struct {
-	t     *testing.T
-	c     *client
-	r     *rand.Rand
-	tag   string
-	short bool // no long members
-	want  map[string]map[string]bool
+	player
+	want map[string]map[string]bool
 }
 
 func newSetModel(t *testing.T, c *client, tag string, seed uint64) *setModel {
-	m := &setModel{t, c, rand.New(rand.NewPCG(seed, 2)), tag, false, map[string]map[string]bool{}}
+	m := &setModel{newPlayer(t, c, tag, seed), map[string]map[string]bool{}}
 	for i := range 4 {
 		m.want[m.keyOf(i)] = map[string]bool{}
 	}
@@ -231,62 +225,10 @@ func (m *setModel) checkAll() {
 
 // TestSets runs random commands beside maps, with memory and nearly without.
 func TestSets(t *testing.T) {
-	for _, short := range []bool{false, true} {
-		n := startLeveled(t, func(c *Config) {
-			c.Group, c.Memory, c.Shards, c.Eviction = newGroup(t, 1), 16<<20, 1, "noeviction"
-		})
-		m := newSetModel(t, dial(t, n.Addr()), "x", 1)
-		if m.short = short; short {
-			fillMemory(t, n)
-		}
-		full := 0
-		for i := range 1500 {
-			if m.step() {
-				full++
-			}
-			if short && i%300 == 150 {
-				m.c.want("DEL "+fmt.Sprint("fill", i), "(integer) 1")
-			}
-		}
-		m.checkAll()
-		if short == (full == 0) || full > 1000 {
-			t.Errorf("short %t: %d times full", short, full)
-		}
-	}
+	runBeside(t, newSetModel, 1, besides{steps: 1500, room: 300, mostFull: 1000})
 }
 
-// TestSetsReachTheFollower: after random commands a follower that takes over has what the owner
-// had, wherever the snapshot began.
-func TestSetsReachTheFollower(t *testing.T) {
-	for seed := range uint64(2) {
-		nodes, table, key := startTrio(t)
-		p := partitionOf(key)
-		leveled := altered(table, func(next *ring.Table) { next.Level = ring.Level })
-		install(t, leveled, nodes[:]...)
-		m := newSetModel(t, dial(t, nodes[0].Addr()), key, seed)
-		before := m.r.IntN(400)
-		for range before {
-			m.step()
-		}
-		table = altered(leveled, func(next *ring.Table) { next.Follower[p] = 1 })
-		install(t, table, nodes[:]...)
-		for range 600 - before {
-			m.step()
-		}
-		eventually(t, "the copy is in sync", inSync(nodes[1], p))
-		for _, s := range nodes[0].senders.List() {
-			if err := s.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := nodes[0].Close(); err != nil {
-			t.Fatal(err)
-		}
-		install(t, tableWithout(table, 0), nodes[1], nodes[2])
-		m.c = dial(t, nodes[1].Addr())
-		m.checkAll()
-	}
-}
+func TestSetsReachTheFollower(t *testing.T) { reachTheFollower(t, newSetModel, 600, 0, 1) }
 
 // TestLongSetIsRead: a long set is answered as it was in the command's turn, and SPOP answers all
 // of it.

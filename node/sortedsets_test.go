@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,16 +16,12 @@ import (
 
 // sortedModel changes a few sorted sets of one partition at random, beside maps.
 type sortedModel struct {
-	t     *testing.T
-	c     *client
-	r     *rand.Rand
-	tag   string
-	short bool // no long members
-	want  map[string]map[string]float64
+	player
+	want map[string]map[string]float64
 }
 
 func newSortedModel(t *testing.T, c *client, tag string, seed uint64) *sortedModel {
-	return &sortedModel{t, c, rand.New(rand.NewPCG(seed, 3)), tag, false, map[string]map[string]float64{}}
+	return &sortedModel{newPlayer(t, c, tag, seed), map[string]map[string]float64{}}
 }
 
 func (m *sortedModel) key() string { return fmt.Sprintf("{%s}z%d", m.tag, m.r.IntN(4)) }
@@ -197,29 +192,10 @@ func (m *sortedModel) checkAll() {
 
 // TestSortedSets runs random commands beside maps, with memory and nearly without.
 func TestSortedSets(t *testing.T) {
-	for _, short := range []bool{false, true} {
-		n := startLeveled(t, func(c *Config) {
-			c.Group, c.Memory, c.Shards, c.Eviction = newGroup(t, 1), 16<<20, 1, "noeviction"
-		})
-		m := newSortedModel(t, dial(t, n.Addr()), "x", 1)
-		if m.short = short; short {
-			fillMemory(t, n)
-		}
-		full := 0
-		for i := range 2000 {
-			if m.step() {
-				full++
-			}
-			if short && i%500 == 250 {
-				m.c.want("DEL "+fmt.Sprint("fill", i), "(integer) 1")
-			}
-		}
-		m.checkAll()
-		if short == (full == 0) || full > 1900 {
-			t.Errorf("short %t: %d times full", short, full)
-		}
-	}
+	runBeside(t, newSortedModel, 1, besides{steps: 2000, room: 500, mostFull: 1900})
 }
+
+func TestSortedSetsReachTheFollower(t *testing.T) { reachTheFollower(t, newSortedModel, 600, 0, 1) }
 
 // A ZADD or GEOADD of more elements than one run has adds nothing if the last one is wrong.
 func TestLongAddIsCheckedFirst(t *testing.T) {
