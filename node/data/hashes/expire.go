@@ -116,15 +116,6 @@ func (h *hash) expireNow(fields [][]byte, c condition) error {
 
 // hPersist: HPERSIST key FIELDS numfields field...
 func hPersist(r *exec.Request) {
-	eachTimed(r, func(h hash, field []byte, _ int64) int64 {
-		h.setTime(field, 0)
-		return timeSet
-	}, func(h hash) { h.timesSet(0) })
-}
-
-// eachTimed answers what of returns of each field that expires, and when it does. done is called
-// behind the last field of each run.
-func eachTimed(r *exec.Request, of func(h hash, field []byte, expireAt int64) int64, done func(h hash)) {
 	fields, problem := fieldsAt(r.Args, 2, errNumFields)
 	if problem != "" {
 		refuse(r, problem)
@@ -132,19 +123,27 @@ func eachTimed(r *exec.Request, of func(h hash, field []byte, expireAt int64) in
 	}
 	eachField(r, fields, func(h hash, fields [][]byte) error {
 		for _, field := range fields {
-			e, ok := h.get(field)
-			switch {
-			case !ok:
-				h.r.ReplyInt(noField)
-			case e.expireAt == 0:
-				h.r.ReplyInt(noExpiry)
-			default:
-				h.r.ReplyInt(of(h, field, e.expireAt))
+			if h.timeOrReply(field) != 0 {
+				h.setTime(field, 0)
+				h.r.ReplyInt(timeSet)
 			}
 		}
-		done(h)
+		h.timesSet(0)
 		return nil
 	})
+}
+
+// timeOrReply returns the time at which the field expires. If it does not, or is not there, it replies
+// that and returns 0.
+func (h *hash) timeOrReply(field []byte) int64 {
+	e, ok := h.get(field)
+	switch {
+	case !ok:
+		h.r.ReplyInt(noField)
+	case e.expireAt == 0:
+		h.r.ReplyInt(noExpiry)
+	}
+	return e.expireAt
 }
 
 // hTTL: HTTL key FIELDS numfields field...
@@ -160,9 +159,19 @@ func hExpireTime(r *exec.Request) { getExpiry(r, 1000, true) }
 func hPExpireTime(r *exec.Request) { getExpiry(r, 1, true) }
 
 func getExpiry(r *exec.Request, unit int64, absolute bool) {
-	eachTimed(r, func(_ hash, _ []byte, expireAt int64) int64 {
-		return (expireAt - base(r, absolute) + unit - 1) / unit
-	}, func(hash) {})
+	fields, problem := fieldsAt(r.Args, 2, errNumFields)
+	if problem != "" {
+		refuse(r, problem)
+		return
+	}
+	eachField(r, fields, func(h hash, fields [][]byte) error {
+		for _, field := range fields {
+			if at := h.timeOrReply(field); at != 0 {
+				h.r.ReplyInt((at - base(r, absolute) + unit - 1) / unit)
+			}
+		}
+		return nil
+	})
 }
 
 // eachField answers a number for each field, in runs: f answers those of a run. If f
