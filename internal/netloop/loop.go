@@ -161,6 +161,7 @@ func (l *Loop) OnIterationEnd(f func()) { l.hooks = append(l.hooks, f) }
 // run is the loop's goroutine.
 func (l *Loop) run() {
 	runtime.LockOSThread()
+	defer runtime.UnlockOSThread() // or the thread would end, and with it processes that it has started
 	l.thread.Store(int64(threadID()))
 	for !l.stop {
 		n := l.wait()

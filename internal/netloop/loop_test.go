@@ -2,6 +2,7 @@ package netloop
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -53,6 +54,27 @@ func TestPostWakes(t *testing.T) {
 	}
 	if d := time.Since(start); d > count*maxWait/4 {
 		t.Fatalf("%d posts took %v: wakeups are lost", count, d)
+	}
+}
+
+// A thread outlives the loop that ran on it. What the thread has started may end with it
+// (PR_SET_PDEATHSIG).
+func TestThreadOutlivesItsLoop(t *testing.T) {
+	var first string
+	for i := range 20 {
+		g := newGroup(t, Config{Loops: 1})
+		each(t, g, func(*Loop) {
+			if i == 0 {
+				first = fmt.Sprintf("/proc/self/task/%d", threadID())
+			}
+		})
+		g.Close()
+	}
+	if _, err := os.Stat("/proc/self/task"); err != nil {
+		t.Skip("this system does not list threads")
+	}
+	if _, err := os.Stat(first); err != nil {
+		t.Error("the thread ended with its loop")
 	}
 }
 

@@ -199,7 +199,7 @@ func (m *Member) WaitReady() {
 	last := "nothing asked yet"
 	Eventually(m.T, ReadyTimeout, m.ID+" is ready", func() bool {
 		if !m.Running() {
-			m.T.Fatalf("%s has ended instead of getting ready", m.ID)
+			m.T.Fatalf("%s has ended instead of getting ready: %v", m.ID, m.Cmd.ProcessState)
 		}
 		body, err := Get(m.Admin, "/readyz")
 		last = fmt.Sprintf("%q, %v", body, err)
