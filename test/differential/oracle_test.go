@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
-	"github.com/dunlin-cache/dunlin/internal/redistest"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
@@ -40,8 +39,8 @@ type oracle struct {
 }
 
 func startOracle(t *testing.T) *oracle {
-	o := &oracle{redis: redistest.Start(t), proxy: harness.StartCluster(t, 3, 1).Proxy(0).Addr,
-		seed: uint64(time.Now().UnixNano())}
+	servers := startServers(t)
+	o := &oracle{redis: servers[0].addr, proxy: servers[2].addr, seed: uint64(time.Now().UnixNano())}
 	t.Logf("seed %d", o.seed)
 	return o
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// The servers of a comparison of commands on collections run in this process, and nothing is due
-// before patient has passed: a busy machine can hold them up, and still no node is fenced, no pipe
-// breaks, and no command is refused. So every difference is one of commands.
+// The servers of most comparisons run in this process, and nothing is due before patient has passed: a
+// busy machine can hold them up, and still no node is fenced, no pipe breaks, and no command is refused.
+// So every difference is one of commands.
 const patient = time.Hour
 
 // server is one of those whose replies are compared, the real one first.
