@@ -48,13 +48,19 @@ func parseTime(arg []byte, unit, base int64) (at int64, problem string) {
 // errTime stands for the error that names the command.
 const errTime = "expire time"
 
+// errArity stands for the error that names the command, too.
+const errArity = "arity"
+
 // fail answers what parsing has found to be wrong.
 func fail(r *exec.Request, problem string) {
-	if problem == errTime {
+	switch problem {
+	case errTime:
 		r.FailExpireTime()
-		return
+	case errArity:
+		r.FailArity()
+	default:
+		r.Fail(problem)
 	}
-	r.Fail(problem)
 }
 
 // refuse answers a command that looks at the type of the value first, and then at its arguments.
@@ -240,6 +246,9 @@ func hGetEX(r *exec.Request) {
 		from, changes = 3, true
 	}
 	fields, problem := fieldsAt(r.Args, from, errNumFields)
+	if from+1 >= len(r.Args) { // whatever the last word is
+		problem = errArity
+	}
 	if problem != "" {
 		refuse(r, problem)
 		return
