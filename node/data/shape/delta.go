@@ -94,6 +94,12 @@ var works = sync.Pool{New: func() any { return new(Work) }}
 func (t *Table) Apply(delta []byte) (soonest int64, err error) {
 	w := works.Get().(*Work)
 	defer works.Put(w)
+	return t.apply(w, delta)
+}
+
+// apply applies a delta in steps of applyAtOnce elements: so it keeps little scratch memory, however
+// long the delta is.
+func (t *Table) apply(w *Work, delta []byte) (soonest int64, err error) {
 	d := deltaReader{rest: delta}
 	w.args, w.times = w.args[:0], w.times[:0]
 	for len(d.rest) > 0 && err == nil {

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -111,6 +112,98 @@ func mustApply(t *testing.T, table *Table, delta []byte) {
 	t.Helper()
 	if _, err := table.Apply(delta); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The changes of one delta are made in their order, though elements are set many at a time.
+func TestDeltaOfOneElement(t *testing.T) {
+	txn := openEngine(t, 16<<20).Lock(1, 1)
+	defer txn.Unlock()
+	table := makeTable(t, txn, "k", 2)
+	set := func(value string) []byte { return table.appendSet(nil, []byte("f"), []byte(value), 0) }
+	drop, until := appendString([]byte{deltaDelete}, []byte("f")), appendString([]byte{deltaTime}, []byte("f"))
+	until = append(until, varintOf(500)...)
+	for _, c := range []struct {
+		name   string
+		deltas [][]byte
+		want   map[string]modelElement
+	}{
+		{"set, deleted", [][]byte{set("a"), drop}, map[string]modelElement{}},
+		{"set, deleted, set", [][]byte{set("a"), drop, set("b")}, map[string]modelElement{"f": {"b", 0}}},
+		{"set, expires", [][]byte{set("c"), until}, map[string]modelElement{"f": {"c", table.V.Base() + 500}}},
+		{"expires, set", [][]byte{until, set("d")}, map[string]modelElement{"f": {"d", 0}}},
+	} {
+		mustApply(t, table, bytes.Join(c.deltas, nil))
+		if got := elementsOf(table); !maps.Equal(got, c.want) {
+			t.Errorf("%s: the table has %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// A delta of thousands of elements keeps as much scratch memory as one of applyAtOnce.
+func TestDeltaOfManyElements(t *testing.T) {
+	txn := openEngine(t, 16<<20).Lock(1, 1)
+	defer txn.Unlock()
+	table := makeTable(t, txn, "k", 2)
+	var w Work
+	var delta []byte
+	for i := range 50 * applyAtOnce {
+		delta = table.appendSet(delta, fmt.Append(nil, "field:", i), []byte("v"), 0)
+	}
+	if _, err := table.apply(&w, delta); err != nil {
+		t.Fatal(err)
+	}
+	if n := table.Len(); n != 50*applyAtOnce {
+		t.Errorf("the table has %d elements", n)
+	}
+	if cap(w.times) > 2*applyAtOnce || cap(w.args) > 4*applyAtOnce {
+		t.Errorf("kept are %d times and %d arguments", cap(w.times), cap(w.args))
+	}
+}
+
+// pieceOf is the delta of a piece of a long value.
+func pieceOf(key string, total, offset int, bytes []byte) []byte {
+	delta := appendString([]byte{deltaPiece}, []byte(key))
+	delta = binary.AppendUvarint(binary.AppendUvarint(delta, uint64(total)), uint64(offset))
+	return appendString(append(delta, 0), bytes)
+}
+
+// What pieces have not brought yet reads as zeros, and not as what lay in that memory before.
+func TestPiecesMissing(t *testing.T) {
+	txn := openEngine(t, 16<<20).Lock(1, 1)
+	defer txn.Unlock()
+	table := makeTable(t, txn, "k", 2)
+	const total = 5 * longString
+	old := bytes.Repeat([]byte("x"), total)
+	mustApply(t, table, table.appendSet(nil, []byte("old"), old, 0))
+	mustApply(t, table, appendString([]byte{deltaDelete}, []byte("old")))
+	first := bytes.Repeat([]byte("1"), longString)
+	mustApply(t, table, pieceOf("new", total, 0, first))
+	e, ok := table.Get([]byte("new"))
+	if !ok {
+		t.Fatal("the element is not there")
+	}
+	want := append(bytes.Clone(first), make([]byte, total-longString)...)
+	if got := e.Value.Append(nil); !bytes.Equal(got, want) {
+		t.Errorf("behind the first piece stands %.20q", got[min(longString, len(got)):])
+	}
+}
+
+// A piece of a value that is no longer there, or has another length now, changes nothing.
+func TestPieceOfAnotherValue(t *testing.T) {
+	txn := openEngine(t, 16<<20).Lock(1, 1)
+	defer txn.Unlock()
+	table := makeTable(t, txn, "k", 2)
+	value := string(bytes.Repeat([]byte("v"), 2*longString))
+	mustApply(t, table, table.appendSet(nil, []byte("f"), []byte(value), 0))
+	piece := bytes.Repeat([]byte("p"), 100)
+	for _, total := range []int{2*longString + 1, 2*longString - 1, 10 * longString} {
+		mustApply(t, table, pieceOf("f", total, total-100, piece))
+		mustApply(t, table, pieceOf("f", total, 1, piece))
+		mustApply(t, table, pieceOf("none", total, 1, piece))
+	}
+	if got := elementsOf(table); len(got) != 1 || got["f"].value != value {
+		t.Errorf("the table has %d elements, and the value of f has changed: %t", len(got), got["f"].value != value)
 	}
 }
 

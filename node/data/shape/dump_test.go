@@ -48,6 +48,40 @@ func TestDumpOfEqualHashes(t *testing.T) {
 	}
 }
 
+// A dump that was in the middle of a long value goes on with the whole of the next one, if the first is
+// gone meanwhile.
+func TestDumpOfTheNextLongElement(t *testing.T) {
+	e := openEngine(t, 64<<20)
+	txn := e.Lock(1, 1)
+	defer txn.Unlock()
+	from, to := makeTable(t, txn, "from", 2), makeTable(t, txn, "to", 2)
+	m := tableModel{tb: t, t: from, want: map[string]modelElement{}}
+	values := map[string]string{}
+	for _, key := range []string{"a", "b", "c"} { // in one block
+		values[key] = strings.Repeat(key, 5*longString+1)
+		m.set([][]byte{[]byte(key), []byte(values[key])}, 0)
+	}
+	first := ""
+	for place, done := uint64(0), false; !done; {
+		var delta []byte
+		delta, place, done = from.Dump(place, nil, longString)
+		mustApply(t, to, delta)
+		for key := range values {
+			if _, begun := to.Get([]byte(key)); begun && first == "" {
+				first = key
+				from.Delete([]byte(key))
+				mustApply(t, to, appendString([]byte{deltaDelete}, []byte(key)))
+			}
+		}
+	}
+	delete(values, first)
+	for key, value := range values {
+		if e, ok := to.Get([]byte(key)); !ok || string(e.Value.Append(nil)) != value {
+			t.Errorf("%s has not come whole: found %v", key, ok)
+		}
+	}
+}
+
 // A dump of many elements makes a table elsewhere, though a table grows only as fast as elements come;
 // also if the table changes its size meanwhile.
 func TestDumpOfManyElements(t *testing.T) {

@@ -2,76 +2,104 @@ package shape
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"testing"
 )
 
+// changingTree is a ranked tree that changes at random: of 4,000 members, 3,000 always stay, whatever
+// ranks they get.
+type changingTree struct {
+	*Tree
+	t      *testing.T
+	random *rand.Rand
+	ranks  map[string]uint64
+	// copied is what a snapshot and the changes since its beginning make of the tree.
+	copied map[string]uint64
+}
+
+const staying = 3000
+
+func newChangingTree(t *testing.T) *changingTree {
+	x := openEngine(t, 64<<20).Lock(1, 1)
+	t.Cleanup(x.Unlock)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	c := &changingTree{
+		Tree: makeTree(t, x, "tree", 1, true), t: t, random: rand.New(rand.NewPCG(3, seed)),
+		ranks: map[string]uint64{}, copied: map[string]uint64{},
+	}
+	for i := range staying {
+		c.set(changingName(i))
+	}
+	clear(c.copied)
+	return c
+}
+
+// changingName is the name of a member. Some are long.
+func changingName(i int) string {
+	if i%50 == 0 {
+		return fmt.Sprintf("%d%s", i, modelBytes(1, 1500+i%400))
+	}
+	return fmt.Sprint("member:", i)
+}
+
+// set gives a member a random rank.
+func (c *changingTree) set(name string) {
+	rank := uint64(c.random.Uint32N(100))
+	s, there := c.Lookup([]byte(name))
+	_, known := c.ranks[name]
+	err := error(nil)
+	if there {
+		err = c.Move(s, rank, []byte(name))
+	} else {
+		_, err = c.Insert(rank, []byte(name), nil)
+	}
+	if err != nil || there != known {
+		c.t.Fatalf("%.20q: there %t, known %t, error %v", name, there, known, err)
+	}
+	c.ranks[name], c.copied[name] = rank, rank
+}
+
+func (c *changingTree) change() {
+	for range 40 {
+		i := c.random.IntN(staying + 1000)
+		name := changingName(i)
+		if i < staying || c.random.IntN(2) == 0 {
+			c.set(name)
+			continue
+		}
+		if s, ok := c.Lookup([]byte(name)); ok {
+			c.CutAt(s)
+		}
+		delete(c.ranks, name)
+		delete(c.copied, name)
+	}
+}
+
 // A scan sees all entries that stay, whatever ranks they get meanwhile, while others come and go.
-// What a snapshot says, and the changes since it began, make what the tree has.
 func TestScanOfChangingTree(t *testing.T) {
-	e := openEngine(t, 64<<20)
-	x := e.Lock(1, 1)
-	defer x.Unlock()
-	tree := makeTree(t, x, "tree", 1, true)
-	r := rand.New(rand.NewPCG(3, rand.Uint64()))
-	ranks := map[string]uint64{}
-	set := func(name string, rank uint64) {
-		s, there := tree.Lookup([]byte(name))
-		_, known := ranks[name]
-		err := error(nil)
-		if there {
-			err = tree.Move(s, rank, []byte(name))
-		} else {
-			_, err = tree.Insert(rank, []byte(name), nil)
-		}
-		if err != nil || there != known {
-			t.Fatalf("%.20q: there %t, known %t, error %v", name, there, known, err)
-		}
-		ranks[name] = rank
-	}
-	name := func(i int) string {
-		if i%50 == 0 {
-			return fmt.Sprintf("%d%s", i, modelBytes(1, 1500+i%400))
-		}
-		return fmt.Sprint("member:", i)
-	}
-	for i := range 3000 {
-		set(name(i), uint64(r.Uint32N(100)))
-	}
-	copied := map[string]uint64{}
-	change := func() {
-		for range 40 {
-			i := r.IntN(4000)
-			key := name(i)
-			if i >= 3000 && r.IntN(2) == 0 {
-				if s, ok := tree.Lookup([]byte(key)); ok {
-					tree.CutAt(s)
-				}
-				delete(ranks, key)
-				delete(copied, key)
-				continue
-			}
-			set(key, uint64(r.Uint32N(100)))
-			copied[key] = ranks[key]
-		}
-	}
-	seen := map[string]bool{}
+	c, seen := newChangingTree(t), map[string]bool{}
 	for cursor, n := uint64(0), 0; ; n = 0 {
-		cursor = tree.Scan(cursor, func() bool { return n >= 10 }, func(x Entry) { n++; seen[string(x.First.Append(nil))] = true })
-		if change(); cursor == 0 {
+		cursor = c.Scan(cursor, func() bool { return n >= 10 }, func(x Entry) { n++; seen[string(x.First.Append(nil))] = true })
+		if c.change(); cursor == 0 {
 			break
 		}
 	}
-	for i := range 3000 {
-		if !seen[name(i)] {
+	for i := range staying {
+		if !seen[changingName(i)] {
 			t.Fatalf("member %d was not seen", i)
 		}
 	}
-	clear(copied)
-	for place, done := uint64(0), false; !done; change() {
+}
+
+// What a snapshot says, and the changes since it began, make what the tree has.
+func TestDumpOfChangingTree(t *testing.T) {
+	c := newChangingTree(t)
+	for place, done := uint64(0), false; !done; c.change() {
 		var delta []byte
-		delta, place, done = tree.Dump(place, nil, 4<<10, func(dst []byte, x Entry) []byte {
+		delta, place, done = c.Dump(place, nil, 4<<10, func(dst []byte, x Entry) []byte {
 			return AppendSet(dst, x.First.Append(nil), fmt.Append(nil, x.Rank))
 		})
 		if len(delta) > 16<<10 {
@@ -79,21 +107,16 @@ func TestScanOfChangingTree(t *testing.T) {
 		}
 		if err := EachChange(delta, func(key, value []byte) error {
 			rank, err := strconv.ParseUint(string(value), 10, 64)
-			copied[string(key)] = rank
+			c.copied[string(key)] = rank
 			return err
 		}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(copied) != len(ranks) {
-		t.Fatalf("%d members copied of %d", len(copied), len(ranks))
+	if !maps.Equal(c.copied, c.ranks) {
+		t.Errorf("%d members copied of %d, or others", len(c.copied), len(c.ranks))
 	}
-	for key, rank := range ranks {
-		if copied[key] != rank {
-			t.Fatalf("%.20q has rank %d, copied %d", key, rank, copied[key])
-		}
-	}
-	if err := tree.Check(); err != nil {
-		t.Fatal(err)
+	if err := c.Check(); err != nil {
+		t.Error(err)
 	}
 }
