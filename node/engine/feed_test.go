@@ -102,6 +102,28 @@ func sameContents(tb testing.TB, owner, replica *Engine, p uint16, shift, now in
 	}
 }
 
+func settingTo(t *testing.T, key, value string, at int64) func(Txn) {
+	return func(x Txn) {
+		if err := x.Set([]byte(key), []byte(value), TypeString, at); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// resizingTo returns what gives a value n bytes, all of them n.
+func resizingTo(t *testing.T, key string, n int) func(Txn) {
+	return func(x Txn) {
+		view, err := x.Resize([]byte(key), n)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for i := range view {
+			view[i] = byte(n)
+		}
+	}
+}
+
 // Everything that happens to a key of a fed partition is told, in order, between the marks; what
 // happens to others is not.
 func TestFeed(t *testing.T) {
@@ -131,25 +153,8 @@ func TestFeed(t *testing.T) {
 			}
 		}
 	}
-	set := func(key, value string, at int64) func(Txn) {
-		return func(x Txn) {
-			if err := x.Set([]byte(key), []byte(value), TypeString, at); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	resize := func(n int) func(Txn) {
-		return func(x Txn) {
-			view, err := x.Resize([]byte("a"), n)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for i := range view {
-				view[i] = byte(n)
-			}
-		}
-	}
+	set := func(key, value string, at int64) func(Txn) { return settingTo(t, key, value, at) }
+	resize := func(n int) func(Txn) { return resizingTo(t, "a", n) }
 	step("set", set("a", "1", 0))
 	step("set in place", set("a", "2", 0))
 	step("set longer", set("a", string(make([]byte, 500)), now+1000))

@@ -67,114 +67,127 @@ func TestCheckNoticesCollections(t *testing.T) {
 	}
 }
 
-// serveCollection is a server of one collection, with one fault.
+// collectionServer is a server of one collection, with one fault.
+type collectionServer struct {
+	k     *kind
+	fault string
+	shows map[string]string
+	order []string // of the elements' coming
+}
+
 func serveCollection(t *testing.T, k *kind, fault string) (addr string) {
-	shows, order := map[string]string{}, []string(nil)
-	put := func(args []string) string {
-		added := 0
-		for step := map[form]int{brief: 2, score: 2, present: 1}[k.form]; len(args) > 0; args = args[step:] {
-			name, value := args[0], args[step-1]
-			if k.form == score {
-				name, value = args[1], args[0]
-			}
-			old, is := shows[name]
-			if !is {
-				added++
-				order = append(order, name)
-			}
-			if is && fault == "ignores a second write" {
-				value = old
-			}
-			shows[name] = value
+	s := &collectionServer{k: k, fault: fault, shows: map[string]string{}}
+	return harness.ServeLines(t, s.answer)
+}
+
+func (s *collectionServer) answer(said string) (reply string, closes bool) {
+	args := strings.Fields(strings.Trim(said, "[]"))
+	switch args[0] {
+	case s.k.write:
+		return s.put(args[2:]), false
+	case s.k.drop:
+		return s.drop(args[2:]), false
+	case "DEL", "UNLINK":
+		n := min(len(s.shows), 1)
+		s.drop(slices.Clone(s.order))
+		return fmt.Sprintf(":%d\r\n", n), false
+	case s.k.length:
+		return s.length(), false
+	case s.k.whole[0]:
+		return s.whole(), false
+	case s.k.read:
+		value, is := s.shows[args[2]]
+		switch {
+		case s.k.form == present:
+			return fmt.Sprintf(":%d\r\n", min(len(value), 1)), false
+		case !is:
+			return "$-1\r\n", false
 		}
-		switch fault {
-		case "says that old ones are new":
-			added = 2
-		case "says that new ones are old":
-			added = 0
-		}
-		return fmt.Sprintf(":%d\r\n", added)
+		return string(resp.AppendBulkString(nil, value)), false
 	}
-	drop := func(names []string) string {
-		dropped := 0
-		for i, name := range names {
-			if _, is := shows[name]; is {
-				dropped++
-			}
-			if fault != "deletes nothing" && (fault != "keeps what is deleted" || i == 0) {
-				delete(shows, name)
-			}
+	return string(resp.AppendBulkString(nil, args[1])), true // ECHO last
+}
+
+func (s *collectionServer) put(args []string) (reply string) {
+	added := 0
+	for step := map[form]int{brief: 2, score: 2, present: 1}[s.k.form]; len(args) > 0; args = args[step:] {
+		name, value := args[0], args[step-1]
+		if s.k.form == score {
+			name, value = args[1], args[0]
 		}
-		order = slices.DeleteFunc(order, func(name string) bool { _, is := shows[name]; return !is })
-		return fmt.Sprintf(":%d\r\n", dropped)
+		old, is := s.shows[name]
+		if !is {
+			added++
+			s.order = append(s.order, name)
+		}
+		if is && s.fault == "ignores a second write" {
+			value = old
+		}
+		s.shows[name] = value
 	}
-	whole := func() string {
-		names := slices.Clone(order)
-		if k.sorted != nil {
-			slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(shows[a], shows[b]) })
-			if fault == "sorts the wrong way" {
-				slices.Reverse(names)
-			}
-		}
-		if fault == "shows an element twice" {
-			names = append(names, names...)
-		}
-		if fault == "loses an element" {
-			names = slices.DeleteFunc(names, func(name string) bool { return name == "2" })
-		}
-		var texts []string
-		for _, name := range names {
-			texts = append(texts, name)
-			switch {
-			case k.pairs && fault == "shows a write too many" && k.form == brief:
-				texts = append(texts, string((&History{Key: "c/" + name, form: brief}).value(9)))
-			case k.pairs && fault == "shows a write too many":
-				texts = append(texts, "9")
-			case k.pairs:
-				texts = append(texts, shows[name])
-			}
-		}
-		if fault == "adds a stranger" {
-			texts = append(texts, "stranger", "1")
-		}
-		return string(resp.AppendBulkStrings(resp.AppendArray(nil, len(texts)), texts...))
+	switch s.fault {
+	case "says that old ones are new":
+		added = 2
+	case "says that new ones are old":
+		added = 0
 	}
-	length := func() string {
-		switch fault {
-		case "counts one too many":
-			return ":5\r\n"
-		case "counts one too few":
-			return ":3\r\n"
+	return fmt.Sprintf(":%d\r\n", added)
+}
+
+func (s *collectionServer) drop(names []string) (reply string) {
+	dropped := 0
+	for i, name := range names {
+		if _, is := s.shows[name]; is {
+			dropped++
 		}
-		return fmt.Sprintf(":%d\r\n", len(shows))
+		if s.fault != "deletes nothing" && (s.fault != "keeps what is deleted" || i == 0) {
+			delete(s.shows, name)
+		}
 	}
-	return harness.ServeLines(t, func(said string) (reply string, closes bool) {
-		args := strings.Fields(strings.Trim(said, "[]"))
-		switch args[0] {
-		case k.write:
-			return put(args[2:]), false
-		case k.drop:
-			return drop(args[2:]), false
-		case "DEL", "UNLINK":
-			n := min(len(shows), 1)
-			drop(slices.Clone(order))
-			return fmt.Sprintf(":%d\r\n", n), false
-		case k.length:
-			return length(), false
-		case k.whole[0]:
-			return whole(), false
-		case k.read:
-			value, is := shows[args[2]]
-			switch {
-			case k.form == present:
-				return fmt.Sprintf(":%d\r\n", min(len(value), 1)), false
-			case !is:
-				return "$-1\r\n", false
-			}
-			return string(resp.AppendBulkString(nil, value)), false
+	s.order = slices.DeleteFunc(s.order, func(name string) bool { _, is := s.shows[name]; return !is })
+	return fmt.Sprintf(":%d\r\n", dropped)
+}
+
+func (s *collectionServer) whole() (reply string) {
+	names := slices.Clone(s.order)
+	if s.k.sorted != nil {
+		slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(s.shows[a], s.shows[b]) })
+		if s.fault == "sorts the wrong way" {
+			slices.Reverse(names)
 		}
-		return string(resp.AppendBulkString(nil, args[1])), true // ECHO last
-	})
+	}
+	if s.fault == "shows an element twice" {
+		names = append(names, names...)
+	}
+	if s.fault == "loses an element" {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "2" })
+	}
+	var texts []string
+	for _, name := range names {
+		texts = append(texts, name)
+		switch {
+		case s.k.pairs && s.fault == "shows a write too many" && s.k.form == brief:
+			texts = append(texts, string((&History{Key: "c/" + name, form: brief}).value(9)))
+		case s.k.pairs && s.fault == "shows a write too many":
+			texts = append(texts, "9")
+		case s.k.pairs:
+			texts = append(texts, s.shows[name])
+		}
+	}
+	if s.fault == "adds a stranger" {
+		texts = append(texts, "stranger", "1")
+	}
+	return bulks(texts)
+}
+
+func (s *collectionServer) length() (reply string) {
+	switch s.fault {
+	case "counts one too many":
+		return ":5\r\n"
+	case "counts one too few":
+		return ":3\r\n"
+	}
+	return fmt.Sprintf(":%d\r\n", len(s.shows))
 }
 
 // TestCheckNoticesQueues checks that the checker's sessions notice each kind of wrong reply about a

@@ -21,37 +21,8 @@ func TestChaosTransfers(t *testing.T) {
 	}
 	x := newRig(t, 1, Options{Copies: 2})
 	const transfers = 3
-	do := func(l *harness.Link, requests ...string) (replies [][]byte, err error) {
-		var batch []byte
-		for _, r := range requests {
-			var words [][]byte
-			for _, w := range strings.Fields(r) {
-				words = append(words, []byte(w))
-			}
-			batch = resp.AppendRequest(batch, words...)
-		}
-		if err := l.Send(batch); err != nil {
-			return nil, err
-		}
-		for range requests {
-			reply, err := l.Receive(time.Now().Add(harness.AnswerTime))
-			if err != nil {
-				return nil, err
-			}
-			replies = append(replies, bytes.Clone(reply))
-		}
-		return replies, nil
-	}
-	dial := func(i int) *harness.Link {
-		l, err := x.dial(x.C.Proxy(i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { l.Conn.Close() })
-		return l
-	}
-	teller, auditor := dial(0), dial(1)
-	if _, err := do(teller, "SET {acc}x "+strings.Repeat("abcdefgh", 1400)); err != nil {
+	teller, auditor := x.newTeller(0), x.newTeller(1)
+	if _, err := teller.do("SET {acc}x " + strings.Repeat("abcdefgh", 1400)); err != nil {
 		t.Fatal(err)
 	}
 	harness.Eventually(t, 20*time.Second, "all understand units", func() bool {
@@ -59,7 +30,7 @@ func TestChaosTransfers(t *testing.T) {
 		return table != nil && table.Level == ring.Level
 	})
 	harness.Eventually(t, 20*time.Second, "the accounts have a copy", func() bool {
-		replies, err := do(auditor, "WAIT 1 1000")
+		replies, err := auditor.do("WAIT 1 1000")
 		return err == nil && string(replies[0]) == ":1\r\n"
 	})
 	transfer := []string{"MULTI", "DECRBY {acc}from 1"}
@@ -68,7 +39,7 @@ func TestChaosTransfers(t *testing.T) {
 	}
 	transfer = append(transfer, "INCRBY {acc}to 1", "EXEC")
 	for n := range transfers {
-		replies, err := do(teller, transfer...)
+		replies, err := teller.do(transfer...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +47,7 @@ func TestChaosTransfers(t *testing.T) {
 			t.Fatalf("transfer %d: %q", n, exec)
 		}
 	}
-	if replies, err := do(teller, "WAIT 1 0"); err != nil || string(replies[0]) != ":1\r\n" {
+	if replies, err := teller.do("WAIT 1 0"); err != nil || string(replies[0]) != ":1\r\n" {
 		t.Fatalf("the follower has not got the transfers: %q, %v", replies, err)
 	}
 	name := x.Tables.Table().OwnerOf(ring.PartitionOf([]byte("{acc}"))).ID
@@ -90,7 +61,7 @@ func TestChaosTransfers(t *testing.T) {
 	killed, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
-			_, err := do(teller, transfer...)
+			_, err := teller.do(transfer...)
 			select {
 			case <-killed:
 				ended <- err
@@ -111,7 +82,7 @@ func TestChaosTransfers(t *testing.T) {
 	}
 	var from, to int
 	harness.Eventually(t, 20*time.Second, "the follower serves", func() bool {
-		replies, err := do(auditor, "MGET {acc}from {acc}to")
+		replies, err := auditor.do("MGET {acc}from {acc}to")
 		if err != nil || resp.IsError(replies[0]) {
 			return false
 		}
@@ -121,4 +92,39 @@ func TestChaosTransfers(t *testing.T) {
 	if from+to != 0 || to < transfers {
 		t.Errorf("the accounts have %d and %d after %d transfers", from, to, transfers)
 	}
+}
+
+// teller is a client at a proxy.
+type teller struct{ *harness.Link }
+
+func (x *Rig) newTeller(proxy int) teller {
+	l, err := x.dial(x.C.Proxy(proxy))
+	if err != nil {
+		x.T.Fatal(err)
+	}
+	x.T.Cleanup(func() { l.Conn.Close() })
+	return teller{l}
+}
+
+// do sends requests in one pipeline, and returns their replies.
+func (l teller) do(requests ...string) (replies [][]byte, err error) {
+	var batch []byte
+	for _, r := range requests {
+		var words [][]byte
+		for _, w := range strings.Fields(r) {
+			words = append(words, []byte(w))
+		}
+		batch = resp.AppendRequest(batch, words...)
+	}
+	if err := l.Send(batch); err != nil {
+		return nil, err
+	}
+	for range requests {
+		reply, err := l.Receive(time.Now().Add(harness.AnswerTime))
+		if err != nil {
+			return nil, err
+		}
+		replies = append(replies, bytes.Clone(reply))
+	}
+	return replies, nil
 }

@@ -63,109 +63,134 @@ func TestCheckNoticesTransits(t *testing.T) {
 	f("fails in the middle", "a part of the transaction")
 }
 
-// serveTransit is a server of sets and of keys with one value, with one fault.
+// transitServer is a server of sets and of keys with one value, with one fault.
+type transitServer struct {
+	fault  string
+	sets   map[string][]string
+	values map[string]string
+	writes int
+	multi  bool
+	queue  [][]string
+}
+
 func serveTransit(t *testing.T, fault string) (addr string) {
-	sets, values, writes := map[string][]string{}, map[string]string{}, 0
-	var queue [][]string
-	multi := false
-	bulks := func(all []string) string {
-		return string(resp.AppendBulkStrings(resp.AppendArray(nil, len(all)), all...))
-	}
-	bulk := func(key string) string {
-		if v, is := values[key]; is {
-			return string(resp.AppendBulkString(nil, v))
+	s := &transitServer{fault: fault, sets: map[string][]string{}, values: map[string]string{}}
+	return harness.ServeLines(t, s.answer)
+}
+
+func (s *transitServer) answer(said string) (reply string, closes bool) {
+	args := strings.Fields(strings.Trim(said, "[]"))
+	switch {
+	case args[0] == "ECHO":
+		return string(resp.AppendBulkString(nil, args[1])), true
+	case args[0] == "MULTI":
+		s.multi = true
+		return "+OK\r\n", false
+	case args[0] == "EXEC":
+		reply = fmt.Sprintf("*%d\r\n", len(s.queue))
+		for _, args := range s.queue {
+			reply += s.execute(args)
 		}
-		return "$-1\r\n"
+		s.multi, s.queue = false, nil
+		return reply, false
+	case s.multi:
+		s.queue = append(s.queue, slices.Clone(args))
+		return "+QUEUED\r\n", false
 	}
-	take := func(key, token string) {
-		sets[key] = slices.DeleteFunc(sets[key], func(s string) bool { return s == token })
-	}
-	execute := func(args []string) string {
-		switch key := args[1]; args[0] {
-		case "DEL":
-			for _, key := range args[1:] {
-				delete(sets, key)
-				if fault != "keeps a hash" || !strings.HasSuffix(key, bundleHash) {
-					delete(values, key)
-				}
+	return s.execute(args), false
+}
+
+func (s *transitServer) execute(args []string) (reply string) {
+	switch args[0] {
+	case "SADD", "SMOVE", "SMEMBERS", "COPY", "DUMP", "RESTORE":
+		return s.onSets(args)
+	case "DEL":
+		for _, key := range args[1:] {
+			delete(s.sets, key)
+			if s.fault != "keeps a hash" || !strings.HasSuffix(key, bundleHash) {
+				delete(s.values, key)
 			}
-			return ":1\r\n"
-		case "SADD":
-			sets[key] = append(sets[key], args[2:]...)
-		case "SMOVE":
-			take(key, args[3])
-			take(args[2], args[3])
-			if fault != "loses a token" {
-				sets[args[2]] = append(sets[args[2]], args[3])
-			}
-			if fault == "doubles a token" {
-				sets[key] = append(sets[key], args[3])
-			}
-			if fault == "loses all tokens" {
-				clear(sets)
-			}
-		case "SMEMBERS":
-			return bulks(sets[key])
-		case "COPY":
-			sets[args[2]] = slices.Clone(sets[key])
-			if fault == "copies too little" {
-				sets[args[2]] = sets[args[2]][1:]
-			}
-		case "DUMP":
-			return string(resp.AppendBulkString(nil, strings.Join(sets[key], ",")))
-		case "RESTORE":
-			sets[key] = strings.Split(args[3], ",")
-			if fault == "restores too little" {
-				sets[key] = sets[key][1:]
-			}
-			return "+OK\r\n"
-		case "SET":
-			if values[key] = args[2]; fault == "loses a string" {
-				delete(values, key)
-			}
-			return "+OK\r\n"
-		case "HSET":
-			values[key] = args[3]
-		case "ZADD":
-			if writes++; fault == "fails in the middle" && writes == 2 {
-				return "-WRONGTYPE\r\n"
-			}
-			if fault != "forgets a write" || writes == 1 {
-				values[key] = args[2]
-			}
-		case "RPUSH":
-			values[key] = args[2]
-		case "GET", "HGET", "ZSCORE":
-			return bulk(key)
-		case "LRANGE":
-			if v, is := values[key]; is {
-				return bulks([]string{v})
-			}
-			return bulks(nil)
 		}
 		return ":1\r\n"
 	}
-	return harness.ServeLines(t, func(said string) (reply string, closes bool) {
-		args := strings.Fields(strings.Trim(said, "[]"))
-		switch {
-		case args[0] == "ECHO":
-			return string(resp.AppendBulkString(nil, args[1])), true
-		case args[0] == "MULTI":
-			multi = true
-			return "+OK\r\n", false
-		case args[0] == "EXEC":
-			reply = fmt.Sprintf("*%d\r\n", len(queue))
-			for _, args := range queue {
-				reply += execute(args)
-			}
-			multi, queue = false, nil
-			return reply, false
-		case multi:
-			queue = append(queue, slices.Clone(args))
-			return "+QUEUED\r\n", false
+	return s.onValues(args)
+}
+
+func (s *transitServer) onSets(args []string) (reply string) {
+	switch key := args[1]; args[0] {
+	case "SADD":
+		s.sets[key] = append(s.sets[key], args[2:]...)
+	case "SMOVE":
+		s.take(key, args[3])
+		s.take(args[2], args[3])
+		if s.fault != "loses a token" {
+			s.sets[args[2]] = append(s.sets[args[2]], args[3])
 		}
-		return execute(args), false
-	})
+		if s.fault == "doubles a token" {
+			s.sets[key] = append(s.sets[key], args[3])
+		}
+		if s.fault == "loses all tokens" {
+			clear(s.sets)
+		}
+	case "SMEMBERS":
+		return bulks(s.sets[key])
+	case "COPY":
+		s.sets[args[2]] = slices.Clone(s.sets[key])
+		if s.fault == "copies too little" {
+			s.sets[args[2]] = s.sets[args[2]][1:]
+		}
+	case "DUMP":
+		return string(resp.AppendBulkString(nil, strings.Join(s.sets[key], ",")))
+	case "RESTORE":
+		s.sets[key] = strings.Split(args[3], ",")
+		if s.fault == "restores too little" {
+			s.sets[key] = s.sets[key][1:]
+		}
+		return "+OK\r\n"
+	}
+	return ":1\r\n"
+}
+
+func (s *transitServer) take(key, token string) {
+	s.sets[key] = slices.DeleteFunc(s.sets[key], func(one string) bool { return one == token })
+}
+
+func (s *transitServer) onValues(args []string) (reply string) {
+	key := args[1]
+	value, is := s.values[key]
+	switch args[0] {
+	case "SET":
+		if s.values[key] = args[2]; s.fault == "loses a string" {
+			delete(s.values, key)
+		}
+		return "+OK\r\n"
+	case "HSET":
+		s.values[key] = args[3]
+	case "ZADD":
+		if s.writes++; s.fault == "fails in the middle" && s.writes == 2 {
+			return "-WRONGTYPE\r\n"
+		}
+		if s.fault != "forgets a write" || s.writes == 1 {
+			s.values[key] = args[2]
+		}
+	case "RPUSH":
+		s.values[key] = args[2]
+	case "GET", "HGET", "ZSCORE":
+		if !is {
+			return "$-1\r\n"
+		}
+		return string(resp.AppendBulkString(nil, value))
+	case "LRANGE":
+		if !is {
+			return bulks(nil)
+		}
+		return bulks([]string{value})
+	}
+	return ":1\r\n"
+}
+
+func bulks(all []string) string {
+	return string(resp.AppendBulkStrings(resp.AppendArray(nil, len(all)), all...))
 }
 
 // TestCheckNoticesFading checks that a field which expires may be missing in time, not before, and that
