@@ -22,6 +22,9 @@ var (
 // before.
 var errTooEarly = errors.New("replies that wait for their turn take too much memory")
 
+// errPanicked closes a client whose command cannot go on.
+var errPanicked = errors.New("panic in a turn of its command")
+
 // errCutOff closes a client that has a part of a large reply when the rest is lost.
 var errCutOff = errors.New("the rest of a large reply was lost on the way from the node")
 

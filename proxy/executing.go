@@ -11,9 +11,10 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// executing is EXEC of a long transaction: of more than maxKeys commands, or of more than
-// chunkBytes. Its loop divides the commands among the parts in turns of maxKeys words or
-// chunkBytes, and then sends the parts.
+// executing is EXEC of a long transaction: of more than maxKeys commands, of more than chunkBytes,
+// or with slow commands that need no node. Its loop divides the commands among the parts in turns of
+// maxKeys words or chunkBytes, executes those that need no node in such turns, and then sends the
+// parts.
 type executing struct {
 	s       *client
 	tx      *session.Transaction
@@ -28,9 +29,11 @@ type executing struct {
 	local   int // so many commands were executed here, as far as they need no node
 
 	// Of the command that is divided next, if it is long:
-	keys    []int // its keys; nil: it was not begun
-	hashed  int   // so many of them were compared
-	encoded int   // so many of its arguments are in the part's body
+	keys    command.KeyRuns // nil: it was not begun
+	slot    uint16          // of the first key
+	looked  int             // so many of its arguments were looked at: the keys among them were compared
+	length  int             // of these, encoded
+	encoded int             // so many of its arguments are in the part's body
 
 	size int // of the requests, at most; charged to the session
 }
@@ -77,9 +80,9 @@ func (x *executing) turn() {
 		}
 	case !x.s.enterLane(x.lane):
 	case x.local < entries:
-		to := min(x.local+maxKeys, entries)
-		x.t.executeHere(x.local, to)
-		x.local = to
+		if !x.executeHere() {
+			return
+		}
 	default:
 		x.send()
 	}
@@ -134,26 +137,26 @@ func (x *executing) addWhole(q session.Queued) bool {
 func (x *executing) divideLong(q session.Queued) (done, ok bool) {
 	t := x.t
 	if x.keys == nil {
-		keys, _ := q.Cmd.AppendKeys(nil, q.Args)
-		if len(keys) == 0 {
+		if x.keys = q.Cmd.KeyRuns(q.Args); x.keys == nil {
 			return true, x.addWhole(q)
 		}
-		x.keys, x.hashed, x.encoded = keys, 0, 0
+		x.slot = ring.Slot(q.Args[q.Cmd.FirstKey(q.Args)])
+		x.looked, x.length, x.encoded = 0, 0, 0
 	}
-	slot := ring.Slot(q.Args[x.keys[0]])
-	for ; x.hashed < len(x.keys) && x.words < maxKeys; x.hashed++ {
-		if x.words++; ring.Slot(q.Args[x.keys[x.hashed]]) != slot {
+	for ; x.looked < len(q.Args) && x.words < maxKeys; x.looked++ {
+		x.words++
+		arg := q.Args[x.looked]
+		if x.length += member.BulkSize(arg); x.keys.Has(x.looked) && ring.Slot(arg) != x.slot {
 			x.keys = nil
 			return true, x.s.w.proxy.cfg.RelaxedMulti && x.addWhole(q)
 		}
 	}
-	if x.hashed < len(x.keys) {
+	if x.looked < len(q.Args) {
 		return false, true
 	}
-	i := t.part(slot)
-	p := &t.parts[i]
+	p := &t.parts[t.part(x.slot)]
 	if x.encoded == 0 {
-		p.body = member.AppendQueuedHeader(slices.Grow(p.body, min(x.size, chunkBytes)), q.Args...)
+		p.body = member.AppendQueuedHeader(slices.Grow(p.body, min(x.size, chunkBytes)), len(q.Args), x.length)
 	}
 	for first := x.encoded; x.encoded < len(q.Args) && (x.words < maxKeys || x.encoded == first); x.encoded++ {
 		arg := q.Args[x.encoded]
@@ -168,6 +171,19 @@ func (x *executing) divideLong(q session.Queued) (done, ok bool) {
 	t.entries = append(t.entries, entry{Queued: q, parts: p.alone})
 	x.keys = nil
 	return true, true
+}
+
+// executeHere executes the next commands that need no node, until their words and replies make a
+// turn. It reports false if there is no memory for the replies: then the session is closed.
+func (x *executing) executeHere() bool {
+	for ; x.local < len(x.t.entries) && x.words < maxKeys; x.local++ {
+		size, ok := x.t.executeHere(x.local)
+		if !ok {
+			return false
+		}
+		x.words += 1 + size/wordBytes
+	}
+	return true
 }
 
 // send sends the parts, if the pipes have room for them.
@@ -207,6 +223,8 @@ func (x *executing) take(raw []byte) order.Body {
 	x.size -= n
 	return &shared{s: x.s, uses: 1, copy: n}
 }
+
+func (x *executing) client() *client { return x.s }
 
 func (x *executing) end() {
 	x.s.long = nil

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -133,3 +134,70 @@ func TestTurnsOfLongTransaction(t *testing.T) {
 }
 
 func last(b []byte) *byte { return &b[len(b)-1] }
+
+// What the proxy answers itself of a transaction takes turns as well, and its replies are charged until
+// the client has them.
+func TestSlowCommandsOfATransaction(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	w, cl := c.proxy.workers[0], c.dial()
+	cl.send("COMMAND DOCS")
+	text := cl.reply()
+	if got := int(reflect.TypeFor[entry]().Size()); got != entrySize {
+		t.Errorf("an entry takes %d bytes, want %d", got, entrySize)
+	}
+	gate := make(chan struct{})
+	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+	var size, longest atomic.Int64 // bytes: of one reply, and of those that were made in an iteration
+	before := 0
+	w.loop.Post(func() {
+		s := w.clients[0]
+		docs := argsOf(bytesOf("COMMAND", "DOCS"))
+		size.Store(int64(len(s.executeHere(command.Row(docs), docs))))
+		w.loop.OnIterationEnd(func() {
+			longest.Store(max(longest.Load(), int64(s.gathered-before)))
+			before = s.gathered
+		})
+	})
+	const count = 20
+	cl.send("MULTI", "GET k")
+	cl.want("+OK", "+QUEUED")
+	for range count {
+		cl.send("COMMAND DOCS")
+		cl.want("+QUEUED")
+	}
+	cl.send("EXEC")
+	eventually(t, "the replies are charged", func() bool { return c.stats().Heap >= count*size.Load() })
+	if got, most := longest.Load(), size.Load()+chunkBytes; got > most {
+		t.Errorf("an iteration makes %d bytes of replies, want at most %d", got, most)
+	}
+	close(gate)
+	if got := cl.reply(); got != fmt.Sprintf("*%d $-1%s", count+1, strings.Repeat(" "+text, count)) {
+		t.Errorf("EXEC answers %d bytes", len(got))
+	}
+	c.wantNothingKept()
+}
+
+// stuck is a command whose turn panics.
+type stuck struct{ chunked }
+
+func (*stuck) turn() { panic("as asked") }
+
+// A panic in a turn closes the session whose turn it was, and no other one.
+func TestPanicInATurn(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	w, cl := c.proxy.workers[0], c.dial()
+	cl.send("PING")
+	cl.want("+PONG")
+	w.loop.Post(func() {
+		s := w.clients[0]
+		l := &stuck{chunked{longRequest: longRequest{s: s}}}
+		s.issue()
+		s.long = l
+		w.turns.take(w.loop, l)
+	})
+	cl.wantClosed()
+	other := c.dial()
+	other.send(manyKeys("MSET", 2*maxKeys, func(int) string { return "v" }), "GET many:1")
+	other.want("+OK", "$1 v")
+	c.wantNothingKept()
+}

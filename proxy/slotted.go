@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"slices"
-
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/proxy/order"
@@ -13,15 +11,13 @@ import (
 // their slots in turns, and then sends the command as it is.
 type slotted struct {
 	longRequest
-	keys     []int // places among the arguments of the keys that were not looked at
-	place    int   // of the argument at next
+	keys     command.KeyRuns
+	last     int // place among the arguments of the last key
+	place    int // of the argument at next
 	slot     uint16
 	first    bool // no key was looked at
 	crossing bool // there are keys of several slots
 }
-
-// keySize is what a key's place takes, in bytes.
-const keySize = 8
 
 // forwardInTurns is forward for a command of many arguments. It reports false if few of them are
 // keys: then nothing has happened.
@@ -29,32 +25,24 @@ func (s *client) forwardInTurns(cmd *command.Command, args [][]byte, raw []byte)
 	if hasOneKey(cmd) {
 		return false
 	}
-	room := keySize * len(args)
-	if !s.Keep(room) {
-		s.answer(errNotParked)
-		return true
-	}
-	keys, _ := cmd.AppendKeys(nil, args)
-	if len(keys) <= maxKeys {
-		s.Keep(-room)
+	keys := cmd.KeyRuns(args)
+	if keys.Count() <= maxKeys {
 		return false
 	}
 	l, ok := s.newLongRequest(cmd, args, raw)
 	if !ok {
-		s.Keep(-room)
 		return true
 	}
-	s.Keep(keySize*len(keys) - room)
-	slices.Sort(keys)
 	s.issueCounted(cmd)
-	c := &slotted{longRequest: l, keys: keys, place: 1, first: true}
+	c := &slotted{longRequest: l, keys: keys, last: keys.Last(), place: 1, first: true}
 	s.long = c
 	c.goOn()
 	return true
 }
 
 func (c *slotted) goOn() {
-	if s := c.s; !c.queued && s.long == c && s.waitsFor == nil && (len(c.keys) > 0 || s.enterLane(c.lane())) {
+	s := c.s
+	if !c.queued && s.long == c && s.waitsFor == nil && (c.place <= c.last || s.enterLane(c.lane())) {
 		c.queued = true
 		s.w.turns.take(s.w.loop, c)
 	}
@@ -63,7 +51,7 @@ func (c *slotted) goOn() {
 func (c *slotted) turn() {
 	switch c.queued = false; {
 	case c.s.long != c: // the client has gone
-	case len(c.keys) > 0:
+	case c.place <= c.last:
 		if c.look(); c.crossing {
 			c.end()
 			c.s.reply(c.seq, errCrossSlot)
@@ -77,25 +65,17 @@ func (c *slotted) turn() {
 
 // look compares the slots of the next keys with that of those before.
 func (c *slotted) look() {
-	known := len(c.keys)
-	for range maxKeys {
+	for end := min(c.place+maxKeys, c.last+1); c.place < end; c.place++ {
 		arg, next := resp.DecodeArgument(c.raw, c.next)
-		if c.place == c.keys[0] {
+		if c.keys.Has(c.place) {
 			slot := ring.Slot(arg)
 			if c.crossing = !c.first && slot != c.slot; c.crossing {
-				break
+				return
 			}
 			c.slot, c.first = slot, false
-			for len(c.keys) > 0 && c.keys[0] == c.place { // two specs of a row may name one argument
-				c.keys = c.keys[1:]
-			}
-			if len(c.keys) == 0 {
-				break
-			}
 		}
-		c.place, c.next = c.place+1, next
+		c.next = next
 	}
-	c.s.Keep(keySize * (len(c.keys) - known))
 }
 
 func (l *longRequest) lane() order.Lane {
@@ -120,7 +100,5 @@ func (c *slotted) take([]byte) order.Body { return c.give() }
 
 func (c *slotted) end() {
 	c.s.long = nil
-	c.s.Keep(-keySize * len(c.keys))
-	c.keys = nil
 	c.drop()
 }

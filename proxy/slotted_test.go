@@ -155,12 +155,13 @@ func TestTurnsOfOneSlot(t *testing.T) {
 			c := &slotted{place: 1, first: true}
 			var args [][]byte
 			c.longRequest, args = request(ofSlot(begin, n))
-			c.keys, _ = c.cmd.AppendKeys(nil, args)
+			c.keys = c.cmd.KeyRuns(args)
+			c.last = c.keys.Last()
 			turns := 0
-			for ; len(c.keys) > 0; turns++ {
-				before := len(c.keys)
-				if c.look(); c.crossing || before-len(c.keys) > maxKeys {
-					t.Fatalf("%s looks at %d keys in a turn", begin, before-len(c.keys))
+			for ; c.place <= c.last; turns++ {
+				before := c.place
+				if c.look(); c.crossing || c.place-before > maxKeys {
+					t.Fatalf("%s looks at %d words in a turn", begin, c.place-before)
 				}
 			}
 			if turns < keys/maxKeys || turns > n/maxKeys+1 {

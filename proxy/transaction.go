@@ -42,7 +42,7 @@ type transaction struct {
 	local   int            // bytes of the replies of commands that the proxy has executed
 	pending int
 	replies int    // bytes of the parts' replies
-	bytes   int    // of these, charged to the session
+	bytes   int    // of these, of local and of entries, charged to the session
 	failed  []byte // the first error of a part
 }
 
@@ -53,6 +53,9 @@ type entry struct {
 	parts  []int   // otherwise: the parts whose next element belongs to this command
 	partOf []int32 // of a command that was divided: the index in parts for the n-th key
 }
+
+// entrySize is what an entry takes, in bytes.
+const entrySize = 104
 
 // slotPart holds the commands of one slot, which its owner executes as a whole.
 type slotPart struct {
@@ -76,7 +79,7 @@ func (s *client) exec() bool {
 		s.chargeOther()
 		return true
 	}
-	if len(tx.Queue) > maxKeys || s.state.QueuedBytes() > chunkBytes {
+	if len(tx.Queue) > maxKeys || s.state.QueuedBytes() > chunkBytes || slices.ContainsFunc(tx.Queue, isSlowHere) {
 		s.execInTurns(tx)
 		return true
 	}
@@ -107,7 +110,11 @@ func (s *client) exec() bool {
 	s.w.stats.Commands[command.Exec]++
 	t.seq = s.tail
 	s.issue()
-	t.executeHere(0, len(t.entries))
+	for i := range t.entries {
+		if _, ok := t.executeHere(i); !ok {
+			return true // the session is closed
+		}
+	}
 	t.send(requests)
 	return true
 }
@@ -269,21 +276,28 @@ func (p *slotPart) request() []byte {
 	return b
 }
 
-// executeHere executes those of some commands that need no node, before the others are sent, so
-// that commands behind EXEC see their results. A watched key may have changed, which would cancel
-// EXEC. That does no harm: these commands only read, or set the connection's name.
-func (t *transaction) executeHere(from, to int) {
-	stats := &t.s.w.stats.Commands
-	for i := from; i < to; i++ {
-		e := &t.entries[i]
-		stats[e.Cmd.ID]++
-		if len(e.parts) == 0 {
-			e.local = t.s.executeHere(e.Cmd, e.Args)
-			if t.local += len(e.local); t.local > maxLocal {
-				e.local = errRepliesLarge
-			}
-		}
+// isSlowHere reports whether a command of a transaction is executed here, and takes longer than
+// microseconds.
+func isSlowHere(q session.Queued) bool { return !isRemote(q.Cmd) && !q.Cmd.Quick() }
+
+// executeHere executes a command that needs no node, before the others are sent, so that commands
+// behind EXEC see its result. A watched key may have changed, which would cancel EXEC. That does no
+// harm: these commands only read, or set the connection's name. It returns how long the reply is. If
+// there is no memory for the reply, ok is false, and the session is closed.
+func (t *transaction) executeHere(i int) (size int, ok bool) {
+	e := &t.entries[i]
+	t.s.w.stats.Commands[e.Cmd.ID]++
+	if len(e.parts) > 0 {
+		return 0, true
 	}
+	e.local = t.s.executeHere(e.Cmd, e.Args)
+	size = len(e.local)
+	if t.local += size; t.local > maxLocal {
+		e.local = errRepliesLarge
+		return size, true
+	}
+	t.bytes += size
+	return size, t.s.gather(size)
 }
 
 // send sends the parts. The reply to the only part of a transaction goes to the client unchanged,
@@ -292,7 +306,16 @@ func (t *transaction) send(requests [][]byte) {
 	s := t.s
 	whole := len(t.parts) == 1
 	for i := range t.entries {
-		whole = whole && len(t.entries[i].parts) == 1
+		e := &t.entries[i]
+		whole = whole && len(e.parts) == 1
+		e.Args = nil
+	}
+	t.queue = nil
+	if !whole { // t stays until the replies are there
+		n := len(t.entries) * entrySize
+		if t.bytes += n; !s.gather(n) {
+			return
+		}
 	}
 	t.pending = len(t.parts) + 1 // one for this loop
 	for i, raw := range requests {
@@ -347,14 +370,20 @@ func (t *transaction) done() {
 	if t.pending > 0 || t.s.isClosed() {
 		return
 	}
-	t.s.gather(-t.bytes)
+	whole := 0
 	if t.failed == nil {
+		if whole = t.bytes; !t.s.gather(whole) {
+			return
+		}
 		out, ok := t.merge()
 		if t.failed = errMerge; ok {
 			t.failed = out
 		}
+		t.parts, t.entries = nil, nil
 	}
+	t.s.gather(-t.bytes)
 	t.s.reply(t.seq, t.failed)
+	t.s.gather(-whole)
 }
 
 // merge returns the replies to all commands as one array.

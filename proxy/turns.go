@@ -22,6 +22,8 @@ type long interface {
 	take(raw []byte) order.Body
 	// end is the end of sending: all is sent, or the client has gone.
 	end()
+	// client is whose command it is.
+	client() *client
 }
 
 // turns are the long commands that wait for their turn. In each iteration one of them takes it,
@@ -47,7 +49,14 @@ func (t *turns) next(l *netloop.Loop) {
 	} else {
 		t.waiting, t.posted = nil, false
 	}
+	panics := true
+	defer func() {
+		if panics { // the loop survives, but nothing would go on with the command
+			c.client().conn.Close(errPanicked)
+		}
+	}()
 	c.turn()
+	panics = false
 }
 
 // longRequest is the request of a long command. It stays where it was read, and the input continues
@@ -61,6 +70,8 @@ type longRequest struct {
 	next   int     // where in raw the arguments begin that were not looked at, or not sent
 	queued bool    // the command waits for its turn
 }
+
+func (l *longRequest) client() *client { return l.s }
 
 // newLongRequest takes the present request over. If there is no memory for a copy, it answers the
 // command and reports false.

@@ -13,8 +13,8 @@ func (c *Command) FirstKey(args [][]byte) int {
 		return 0
 	}
 	for i := range c.Keys {
-		if run, _ := c.Keys[i].find(args); run.first != 0 {
-			return run.first
+		if run, _ := c.Keys[i].find(args); run.First != 0 {
+			return run.First
 		}
 	}
 	return 0
@@ -37,66 +37,113 @@ func (c *Command) AppendKeys(dst []int, args [][]byte) ([]int, bool) {
 // AppendKeys does for the keys of one spec what Command.AppendKeys does for all.
 func (k *KeySpec) AppendKeys(dst []int, args [][]byte) ([]int, bool) {
 	run, ok := k.find(args)
-	if run.first == 0 {
+	if run.First == 0 {
 		return dst, ok
 	}
-	if n := (run.last-run.first)/run.step + 1; n > cap(dst)-len(dst) {
+	if n := run.Count(); n > cap(dst)-len(dst) {
 		dst = slices.Grow(dst, n) // at once: a million keys would be copied twenty times
 	}
-	for p := run.first; p <= run.last; p += run.step {
+	for p := run.First; p <= run.Last; p += run.Step {
 		dst = append(dst, p)
 	}
 	return dst, ok
 }
 
-// keyRun is every step-th argument from first to last; first 0 means none.
-type keyRun struct{ first, last, step int }
+// KeyRun are keys of a command: every Step-th argument from First to Last.
+type KeyRun struct{ First, Last, Step int }
+
+// Count returns the number of keys.
+func (r *KeyRun) Count() int { return (r.Last-r.First)/r.Step + 1 }
+
+// Has reports whether the argument at that place is one of the keys.
+func (r *KeyRun) Has(place int) bool {
+	return r.First <= place && place <= r.Last && (place-r.First)%r.Step == 0
+}
+
+// KeyRuns are all keys of a command. Two runs may have a key in common.
+type KeyRuns []KeyRun
+
+// KeyRuns returns the keys that AppendKeys lists, in a time that does not depend on their number.
+func (c *Command) KeyRuns(args [][]byte) (runs KeyRuns) {
+	for i := range c.Keys {
+		if run, _ := c.Keys[i].find(args); run.First != 0 {
+			runs = append(runs, run)
+		}
+	}
+	return runs
+}
+
+// Count returns the number of keys.
+func (r KeyRuns) Count() (n int) {
+	for i := range r {
+		n += r[i].Count()
+	}
+	return n
+}
+
+// Last returns the last place of a key.
+func (r KeyRuns) Last() (place int) {
+	for i := range r {
+		place = max(place, r[i].First+(r[i].Count()-1)*r[i].Step)
+	}
+	return place
+}
+
+// Has reports whether the argument at that place is a key.
+func (r KeyRuns) Has(place int) bool {
+	for i := range r {
+		if r[i].Has(place) {
+			return true
+		}
+	}
+	return false
+}
 
 // find returns the run of keys that the spec describes, within args, and
 // whether the arguments agree with the spec. An optional keyword that is
-// absent agrees.
-func (k *KeySpec) find(args [][]byte) (keyRun, bool) {
+// absent agrees. First is 0 if there are no keys.
+func (k *KeySpec) find(args [][]byte) (KeyRun, bool) {
 	begin := k.begin(args)
 	if begin == 0 {
-		return keyRun{}, true
+		return KeyRun{}, true
 	}
-	run := keyRun{step: k.Step}
+	run := KeyRun{Step: k.Step}
 	switch {
 	case k.Find == FindKeyNum:
 		return k.findCounted(args, begin)
 	case k.Find == FindUnknown:
-		run = keyRun{begin, begin, 1}
+		run = KeyRun{begin, begin, 1}
 	case k.Last >= 0:
-		run.first, run.last = begin, begin+k.Last
+		run.First, run.Last = begin, begin+k.Last
 	case k.Limit > 1:
-		run.first, run.last = begin, begin+(len(args)-begin)/k.Limit+k.Last
+		run.First, run.Last = begin, begin+(len(args)-begin)/k.Limit+k.Last
 	default:
-		run.first, run.last = begin, len(args)+k.Last
+		run.First, run.Last = begin, len(args)+k.Last
 	}
-	if run.last >= len(args) || run.last < run.first {
-		return keyRun{}, false
+	if run.Last >= len(args) || run.Last < run.First {
+		return KeyRun{}, false
 	}
 	return run, true
 }
 
 // findCounted returns the keys that follow a count.
-func (k *KeySpec) findCounted(args [][]byte, begin int) (keyRun, bool) {
+func (k *KeySpec) findCounted(args [][]byte, begin int) (KeyRun, bool) {
 	if begin+k.NumIdx >= len(args) {
-		return keyRun{}, false
+		return KeyRun{}, false
 	}
 	n, ok := count(args[begin+k.NumIdx])
 	if !ok {
-		return keyRun{}, false
+		return KeyRun{}, false
 	}
 	if n == 0 {
-		return keyRun{}, true // scripts may use no key
+		return KeyRun{}, true // scripts may use no key
 	}
 	first := begin + k.FirstKey
 	// Compared before it is multiplied, so that no count can overflow.
 	if n > (len(args)-first+k.Step-1)/k.Step {
-		return keyRun{}, false
+		return KeyRun{}, false
 	}
-	return keyRun{first, first + (n-1)*k.Step, k.Step}, true
+	return KeyRun{first, first + (n-1)*k.Step, k.Step}, true
 }
 
 // begin returns where the search for keys starts, 0 for nowhere.

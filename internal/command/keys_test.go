@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -148,5 +149,16 @@ func checkPositions(t *testing.T, c *Command, args [][]byte) {
 	}
 	if valid && found != (first != 0) {
 		t.Fatalf("%s: first key %d, keys %v of %q", c.Name, first, positions, args)
+	}
+	runs, last := c.KeyRuns(args), 0
+	for p := range args {
+		if is := slices.Contains(positions, p); runs.Has(p) != is {
+			t.Fatalf("%s: argument %d of %q is a key: %t, in the list %v", c.Name, p, args, runs.Has(p), positions)
+		} else if is {
+			last = p
+		}
+	}
+	if runs.Count() != len(positions) || runs.Last() != last {
+		t.Fatalf("%s: %d keys up to %d, want %v", c.Name, runs.Count(), runs.Last(), positions)
 	}
 }

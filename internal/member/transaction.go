@@ -27,22 +27,29 @@ func AppendWatched(dst, key, version []byte) []byte {
 
 // AppendQueued appends a command.
 func AppendQueued(dst []byte, args ...[]byte) []byte {
-	dst = AppendQueuedHeader(dst, args...)
+	length := 0
+	for _, arg := range args {
+		length += BulkSize(arg)
+	}
+	dst = AppendQueuedHeader(dst, len(args), length)
 	for _, arg := range args {
 		dst = resp.AppendBulk(dst, arg)
 	}
 	return AppendQueuedEnd(dst)
 }
 
-// AppendQueuedHeader appends the beginning of a command. Its arguments follow, as bulk strings, and
-// AppendQueuedEnd.
-func AppendQueuedHeader(dst []byte, args ...[]byte) []byte {
+// AppendQueuedHeader appends the beginning of a command of some arguments, whose BulkSizes add up to
+// length. They follow, as bulk strings, and AppendQueuedEnd.
+func AppendQueuedHeader(dst []byte, args, length int) []byte {
 	var header [32]byte
-	size := len(resp.AppendArray(header[:0], len(args)))
-	for _, arg := range args {
-		size += len(resp.AppendBulkHeader(header[:0], len(arg))) + len(arg) + len("\r\n")
-	}
-	return resp.AppendArray(resp.AppendBulkHeader(dst, size), len(args))
+	length += len(resp.AppendArray(header[:0], args))
+	return resp.AppendArray(resp.AppendBulkHeader(dst, length), args)
+}
+
+// BulkSize returns how many bytes an argument takes as a bulk string.
+func BulkSize(arg []byte) int {
+	var header [32]byte
+	return len(resp.AppendBulkHeader(header[:0], len(arg))) + len(arg) + len("\r\n")
 }
 
 // AppendQueuedEnd appends the end of a command.
