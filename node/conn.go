@@ -28,7 +28,7 @@ type conn struct {
 	holdWait  *holdWait // not nil: a request waits for a hold
 	held      exec.Work // not nil: this executes it, since it is neither in the input nor an upload
 	impatient bool      // a request has waited for a hold for long enough
-	again     bool      // the request that comes next was executed before, and has waited
+	again     bool      // the request that comes next was executed before, and has waited for a hold
 
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
 
@@ -70,6 +70,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		if s := ahead.take(cn, in[used:]); s != nil {
 			used, last = used+s.length, s.length
 			r.execute(s)
+			r.again = false
 			batch++
 			continue
 		}
@@ -91,11 +92,12 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		used += last
 		if cn.Upload != nil {
 			r.endUpload(cn.parser.Args())
+			r.again = false
 			batch++
 		} else if r.Args = cn.parser.Args(); len(r.Args) > 0 {
 			r.raw = in[used-last : used]
 			r.dispatch()
-			r.raw = nil
+			r.raw, r.again = nil, false
 			batch++
 		}
 	}
@@ -130,7 +132,8 @@ func (w *worker) begin(cn *conn) *request {
 			w.untilSample, r.sampled = measure.SampleInputs, true
 		}
 	}
-	r.unused, r.putBack, r.reading, r.transaction = 0, false, false, nil
+	r.again, cn.again = cn.again, false
+	r.unused, r.putBack, r.reading, r.transaction, r.planned, r.job = 0, false, false, nil, nil, nil
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
 	r.longEnough = false
@@ -140,7 +143,8 @@ func (w *worker) begin(cn *conn) *request {
 // end hands the replies to the socket, and counts what was done.
 func (w *worker) end(r *request, used, batch int) {
 	cn := r.conn
-	cn.impatient, cn.again = cn.impatient && r.putBack, cn.again && r.putBack
+	cn.impatient = cn.impatient && r.putBack
+	cn.again = cn.again || r.again // it was not executed now either
 	w.Count.Input(used, batch)
 	w.Count.Output(r.Finish())
 	w.ahead.forget()
@@ -235,7 +239,7 @@ func (cn *conn) resume(f func(r *request)) {
 func (cn *conn) closeIf(panics bool) {
 	if panics {
 		r := &cn.worker.request
-		r.Rest, r.Rewrite, r.listed, r.Listed, r.resumed = nil, nil, nil, false, nil
+		r.Rest, r.Rewrite, r.listed, r.Listed, r.resumed, r.took = nil, nil, nil, false, nil, 0
 		cn.Socket.Close(errPanicked)
 	}
 }

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -32,17 +34,21 @@ type request struct {
 	// longEnough: this input has used its share of the loop's time. The rest of it is read in the
 	// next iteration.
 	longEnough bool
-	unused     int      // bytes of the present request, if it is to be read again
-	putBack    bool     // the present request is to be read again, because its partition is held
-	reading    bool     // the present request is at the front of the connection's input
-	raw        []byte   // the present request, if the parser has read it and not lookahead
-	listed     *listing // not nil: the present request, whose arguments were listed in turns
+	unused     int       // bytes of the present request, if it is to be read again
+	putBack    bool      // the present request is to be read again, because its partition is held
+	again      bool      // the present request was executed before, and has waited for a hold
+	reading    bool      // the present request is at the front of the connection's input
+	raw        []byte    // the present request, if the parser has read it and not lookahead
+	listed     *listing  // not nil: the present request, whose arguments were listed in turns
+	planned    *planning // not nil: the present request is an EXEC that was planned
 
 	wanted ring.PartitionSet // by an EACH that is executed
 
-	deferred    bool         // the present command is answered later
-	resumed     *job         // not nil: the present command, which a goroutine has worked on
-	transaction *transaction // not nil: the present command is one of its commands
+	deferred    bool          // the present command is answered later
+	job         *job          // by which it is
+	resumed     *job          // not nil: the present command, which a goroutine has worked on
+	took        time.Duration // by the present command before this turn
+	transaction *transaction  // not nil: the present command is one of its commands
 }
 
 // own turns a function that needs the node into a handler.

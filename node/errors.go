@@ -22,7 +22,6 @@ const (
 	errBadBitmap       = "ERR partitions must be a bitmap of 512 bytes"
 	errBadTable        = "ERR cannot read table"
 	errCanceled        = "ERR canceled: the client has disconnected"
-	errHeld            = "BUSY a transaction has held the partition of that key for too long, try again"
 	errHalfway         = "ERR given up halfway: this node does not serve the partition of the keys any more"
 	errNotReached      = "ERR not executed: the transaction was given up, because this node does not serve its partition any more"
 	errPartly          = "ERR executed for some of the keys only: this node does not serve the partitions of the others any more"

@@ -8,6 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -30,6 +31,8 @@ func (r *request) Held(h *engine.Hold) {
 		cn.held = r.listed.move(r)
 	case r.Upload != nil && !cn.impatient:
 		cn.Upload.Pause(r.Args[len(cn.Upload.Args):])
+	case r.planned != nil && !r.reading && !cn.impatient:
+		cn.held = r.planned.move()
 	case r.reading && !cn.impatient:
 		r.worker.Count.Commands[r.Cmd.ID]-- // it will be read again
 		if cn.State.Begun() {
@@ -38,7 +41,7 @@ func (r *request) Held(h *engine.Hold) {
 		r.putBack = true
 	default:
 		cn.impatient = false
-		r.Fail(errHeld)
+		r.Fail(exec.ErrHeld)
 		return
 	}
 	cn.again = true
@@ -123,7 +126,7 @@ func (cn *conn) goOnAfterHold(ended bool) {
 		cn.Socket.Resume()
 		return
 	}
-	cn.impatient, cn.again = false, cn.holdWait != nil
+	cn.impatient = false
 }
 
 // dropHeld frees what waits for a hold, of a connection that is closed.

@@ -14,6 +14,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -96,17 +97,46 @@ func TestHoldsHaveAnEnd(t *testing.T) {
 	n.holdPatience = 10 * time.Millisecond
 	h := holdPartition(n, "{k}")
 	c := dial(t, n.Addr())
-	c.want("INCR {k}", "(error) "+errHeld)
-	c.wantBig("SET {k} BIG", bigValue(300_000, 1), "(error) "+errHeld)
+	c.want("INCR {k}", "(error) "+exec.ErrHeld)
+	c.wantBig("SET {k} BIG", bigValue(300_000, 1), "(error) "+exec.ErrHeld)
 	c.want("MULTI", "OK")
 	c.want("INCR {k}", "QUEUED")
-	c.want("EXEC", "(error) "+errHeld)
+	c.want("EXEC", "(error) "+exec.ErrHeld)
 	c.want("GET j", "(nil)")
 	h.End()
 	c.want("GET {k}", "(nil)")
 	if st := n.engine.Stats(); st.Staged != 0 {
 		t.Errorf("%d bytes are staged", st.Staged)
 	}
+}
+
+// TestBegunCommandsWaitForHolds: so does a command that has begun. What it changed before stays.
+func TestBegunCommandsWaitForHolds(t *testing.T) {
+	const partly = "(error) ERR executed for some of the keys only: " +
+		"a transaction has held the partition of another one for too long"
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	n.holdPatience = 10 * time.Millisecond
+	setLong(t, n, "{k}long")
+	free := occupy(t, n)
+	c, rewrites := dial(t, n.Addr()), dial(t, n.Addr())
+	rewrites.send("SETRANGE {k}long 3000000 x") // waits for a goroutine
+	p := laterPipe(t, n, "large", 1)
+	p.send("SETRANGE {k}long 3000000 x")
+	p.next()
+	c.want("GET {j}", "(nil)")
+	h := holdPartition(n, "{k}")
+	free()
+	if got := rewrites.next(); got != "(error) "+exec.ErrHeld {
+		t.Errorf("SETRANGE answers %s", got)
+	}
+	p.frame("SETRANGE", push(1, "-"+exec.ErrHeld))
+	c.want("DEL"+strings.Repeat(" {k}a", 3000), "(error) "+exec.ErrHeld)
+	c.want("MSET {j} x {k} y", partly)
+	c.want("MGET {j} {k}", "(error) "+exec.ErrHeld)
+	c.want("STRLEN {j}", "(integer) 1")
+	h.End()
+	c.want("MGET {j} {k}", "1) \"x\"\n2) (nil)")
+	c.want("STRLEN {k}long", "(integer) 1000000")
 }
 
 // TestManyClientsWaitForAHold: they take no goroutine each, those who leave are forgotten at once, and
@@ -542,6 +572,31 @@ func TestTransactionOfFencedNode(t *testing.T) {
 		}
 		n.fenced.Store(false)
 		beside.want("DEL {k}a", "(integer) 1")
+	}
+}
+
+// TestTransactionOfClosingNode: a node that closes ends what a transaction holds, also one that waits for
+// the end of the fence.
+func TestTransactionOfClosingNode(t *testing.T) {
+	for _, fenced := range []bool{false, true} {
+		n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+		c, beside := dial(t, n.Addr()), dial(t, n.Addr())
+		slowTransaction(c, n, 300)
+		c.send("EXEC")
+		eventually(t, "the transaction holds its partition", func() bool { return len(n.engine.Holds()) == 1 })
+		h := n.engine.Holds()[0]
+		n.fenced.Store(fenced)
+		for range 20 { // the loop turns
+			beside.do("PING")
+		}
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-h.Ended():
+		default:
+			t.Errorf("fenced: %t, the partition is still held", fenced)
+		}
 	}
 }
 

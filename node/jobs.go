@@ -40,6 +40,8 @@ type job struct {
 	of     *transaction // not nil: it is work for that, which is executed to its end
 
 	whole    bool               // it has changed something, or may have, and is executed to its end
+	took     time.Duration      // by its turns on the loop so far, if it is timed
+	worked   time.Duration      // by goroutines that compute
 	canceled bool               // nobody waits for it
 	cancel   context.CancelFunc // ends the context of its goroutine; nil: it has none of its own
 }
@@ -88,7 +90,8 @@ const (
 // many, and that the command is refused, which one that has come halfway cannot be.
 func (r *request) beginJob(how progress) *job {
 	if x := r.transaction; x != nil {
-		return x.beginWork(r)
+		r.job = x.beginWork(r)
+		return r.job
 	}
 	if j := r.resumed; j != nil {
 		r.goesOn(j)
@@ -151,6 +154,7 @@ func (r *request) deferrable() bool {
 func (r *request) newJob(keeps []uint16) *job {
 	cn := r.conn
 	j := &job{cmd: r.Cmd}
+	r.job = j
 	if !r.deferrable() {
 		cn.pause()
 		return j
@@ -170,7 +174,7 @@ func (r *request) newJob(keeps []uint16) *job {
 
 // goesOn notes that the present command, which has a token, is not answered yet.
 func (r *request) goesOn(j *job) {
-	r.deferred, r.resumed = true, nil
+	r.deferred, r.resumed, r.job = true, nil, j
 	if len(j.keeps) > 0 {
 		r.gate().Begun(j.keeps...)
 		r.careful = r.gate().Careful(r.view, r.fenced)
@@ -295,7 +299,10 @@ func (cn *conn) finish(j *job, reply func(r *request), end func()) {
 	}
 	answer := func(r *request) {
 		r.Cmd = j.cmd
+		j.took, j.worked = j.took+j.worked, 0
+		r.took = j.took
 		reply(r)
+		r.took = 0
 	}
 	switch {
 	case j.of != nil:
@@ -307,7 +314,7 @@ func (cn *conn) finish(j *job, reply func(r *request), end func()) {
 		defer end()
 		cn.resume(answer)
 	default:
-		cn.jobs.finished = append(cn.jobs.finished, completion{j, reply, end})
+		cn.jobs.finished = append(cn.jobs.finished, completion{j, answer, end})
 		cn.deliver()
 	}
 }

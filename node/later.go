@@ -53,7 +53,10 @@ func (r *request) workLater(w exec.Work, e effort, how progress) {
 	waiter, _ := w.(exec.Waiter)
 	cn.run(j, e, func(ctx context.Context) {
 		if j.of != nil || ctx.Err() == nil {
-			w.Run(ctx)
+			begun := time.Now()
+			if w.Run(ctx); e == computes {
+				j.worked += time.Since(begun)
+			}
 		}
 	}, waiter, func() {
 		cn.finish(j, func(r *request) { w.Reply(&r.Request) }, w.End)
@@ -174,15 +177,23 @@ func (n *Node) dropServed(ctx context.Context, p uint16) {
 	}
 }
 
-// awaitHold waits for the end of a hold, for holdPatience at most.
-func (n *Node) awaitHold(ctx context.Context, h *engine.Hold) {
+// AwaitHold is exec.Host's.
+func (r *request) AwaitHold(ctx context.Context, h *engine.Hold) (ended bool) {
+	return r.node.awaitHold(ctx, h)
+}
+
+// awaitHold waits for the end of a hold, for holdPatience at most. It reports false if the hold has not
+// ended by then.
+func (n *Node) awaitHold(ctx context.Context, h *engine.Hold) (ended bool) {
 	limit := time.NewTimer(n.holdPatience)
 	defer limit.Stop()
 	select {
 	case <-h.Ended():
+		return true
 	case <-limit.C:
 	case <-ctx.Done():
 	}
+	return false
 }
 
 func (n *Node) tryDrop(ctx context.Context, p uint16) *engine.Hold {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -41,6 +42,7 @@ type listing struct {
 	seen       ring.PartitionSet
 	slot       uint16 // of the first key
 	crossing   bool   // there are others
+	took       time.Duration
 }
 
 // wordsOf is the Limits.Words of a connection.
@@ -162,7 +164,9 @@ func (l *listing) turn(cn *conn) {
 		l.end()
 		return
 	}
+	begun := cn.worker.loop.Clock()
 	l.some()
+	l.took += cn.worker.loop.Clock() - begun
 	if l.left > 0 {
 		cn.worker.turns.take(func() { l.turn(cn) })
 		return
@@ -207,7 +211,9 @@ func (l *listing) execute(r *request) {
 	keys, partitions := r.Keys, r.Partitions // the next commands use their memory
 	r.Args, r.Keys, r.Partitions, r.listed, r.Listed = l.args, l.keys, l.partitions, l, r.conn.pipe == nil
 	r.Upload, l.upload = l.upload, nil
+	r.took = l.took
 	r.Again()
+	r.took = 0
 	if r.Upload != nil {
 		r.Upload.Drop()
 	}

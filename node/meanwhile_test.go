@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -214,12 +216,80 @@ func TestMonitorShowsOnce(t *testing.T) {
 	eventually(t, "it waits", func() bool { return waitingFor(t, n, h) == 1 })
 	h.End()
 	c.next()
+	h = holdPartition(n, "{k}")
+	c.sendRaw(bigRequest(t, "SETEX {k} 100 BIG", bigValue(300_000, 1)))
+	eventually(t, "it waits", func() bool { return waitingFor(t, n, h) == 1 })
+	h.End()
+	c.next()
 	c.do("GET {j}")
-	for _, line := range append(lines[:len(lines)-1:len(lines)-1], "GET {k}", "GET {j}") {
+	for _, line := range append(lines[:len(lines)-1:len(lines)-1], "GET {k}", "SETEX {k}", "GET {j}") {
 		name, _, _ := strings.Cut(line, " ")
 		if got := watcher.next(); !strings.Contains(got, fmt.Sprintf("] \"%s\"", name)) {
 			t.Errorf("MONITOR shows %.100s, want %s", got, name)
 		}
+	}
+}
+
+// TestSlowLogOfSeveralTurns: the slow log counts all turns of a command, and what goroutines do for it.
+func TestSlowLogOfSeveralTurns(t *testing.T) {
+	const long = 1 * time.Millisecond
+	spin := func() {
+		for begun := time.Now(); time.Since(begun) < long; {
+		}
+	}
+	for _, id := range []command.ID{command.MGet, command.Del, command.SetRange} {
+		plan := &plans[id]
+		kept := *plan
+		t.Cleanup(func() { *plan = kept }) // after the loops have ended
+		plan.handler = func(r *exec.Request) {
+			if r.Rest == nil && r.Rewrite == nil {
+				spin() // in the first turn
+			}
+			kept.handler(r)
+		}
+	}
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	setLong(t, n, "client", "pipe")
+	watcher := dial(t, n.Addr())
+	watcher.want("CONFIG SET slowlog-log-slower-than 999", "OK")
+	for name, c := range map[string]*client{"client": dial(t, n.Addr()), "pipe": laterPipe(t, n, "large", 1)} {
+		for _, line := range []string{
+			"MGET" + strings.Repeat(" {k}a", 1500), "DEL" + strings.Repeat(" {j}a {k}a", 750), "DEL" + strings.Repeat(" {k}a", 3000),
+			"SETRANGE " + name + " 3000000 x",
+		} {
+			watcher.want("SLOWLOG RESET", "OK")
+			c.send(line)
+			if c.next(); name == "pipe" { // that was a token
+				c.next()
+			}
+			if log := watcher.do("SLOWLOG GET"); !strings.Contains(log, fmt.Sprintf("%q", strings.Fields(line)[0])) {
+				t.Errorf("%s: %.20s is not in the slow log", name, line)
+			}
+		}
+	}
+}
+
+// TestRepliesOfClosedConnections: what a write of a transaction answers to nobody is charged.
+func TestRepliesOfClosedConnections(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	dial(t, n.Addr()).want("PING", "PONG")
+	if err := n.cfg.Group.Each(func(*netloop.Loop) {
+		w := n.workers[0]
+		for cn := range w.conns {
+			cn.Socket.Close(nil)
+			r := w.begin(cn)
+			before := n.lists.Load()
+			r.Cmd, r.InTransaction = command.ByID(command.Set), true
+			if !r.Room(100_000) || n.lists.Load() < before+100_000 {
+				t.Errorf("a reply of 100000 bytes is charged with %d", n.lists.Load()-before)
+			}
+			r.InTransaction = false
+			if r.Finish(); n.lists.Load() != before {
+				t.Errorf("%d bytes stay charged", n.lists.Load()-before)
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -39,12 +39,16 @@ func timedFrom(l *figures.SlowLog) int {
 // log if it was slow.
 func (r *request) timed(run exec.Handler) {
 	clock, cmd, args := r.worker.loop.Clock, r.Cmd, r.Args
-	r.deferred = false
+	before := r.took
+	r.deferred, r.job = false, nil
 	begun := clock()
 	run(&r.Request)
-	took := clock() - begun
+	took := before + clock() - begun
 	if r.conn.Answering || r.deferred {
-		return // the goroutine's time counts
+		if r.job != nil {
+			r.job.took = took // what is to come counts as well
+		}
+		return
 	}
 	// Commands that are timed only because of many arguments would distort the sample.
 	if r.timedFrom == 0 || plans[cmd.ID].timed {
@@ -55,11 +59,9 @@ func (r *request) timed(run exec.Handler) {
 	}
 }
 
-// isFirst reports whether the present request is executed for the first time. Ask once.
+// isFirst reports whether the present request is executed for the first time.
 func (r *request) isFirst() bool {
-	again := r.conn.again
-	r.conn.again = false
-	return !again && r.Rest == nil && r.Rewrite == nil
+	return !r.again && r.Rest == nil && r.Rewrite == nil
 }
 
 // show has MONITOR show a request, if anybody watches. Then all commands are timed.

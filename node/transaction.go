@@ -106,13 +106,15 @@ func execute(r *request) {
 		r.worker.Count.Errors++
 		return
 	}
-	p := planning{x: &transaction{Transaction: tx, owned: true}, watched: len(tx.Watched), commands: len(tx.Queue)}
+	p := planning{
+		x: &transaction{Transaction: tx, owned: true}, heap: r.Heap, watched: len(tx.Watched), commands: len(tx.Queue),
+	}
 	p.goOn(r)
 }
 
 // execFor: DUNLIN EXEC slot watched {key version}... request...
 func execFor(r *request) {
-	p := planning{x: &transaction{Transaction: &session.Transaction{}}, encoded: true, keyed: true}
+	p := planning{x: &transaction{Transaction: &session.Transaction{}}, heap: r.Heap, encoded: true, keyed: true}
 	if !p.read(r.Args) {
 		r.Fail(errBadExec)
 		return
@@ -123,7 +125,7 @@ func execFor(r *request) {
 	r.named(command.Exec)
 	if p.isLong() {
 		p.keep(r)
-		p.later(r, yields)
+		p.later(r)
 		return
 	}
 	p.goOn(r)

@@ -2,13 +2,11 @@ package node
 
 import (
 	"context"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
-	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -30,6 +28,7 @@ const (
 // a planning of its own.
 type planning struct {
 	x       *transaction
+	heap    exec.Heap
 	keyed   bool   // slot is that of all keys so far
 	slot    uint16 // a proxy names it, and it counts as keyed from the start
 	problem string // why it cannot be executed
@@ -46,10 +45,6 @@ type planning struct {
 	requests [][]byte
 	parser   resp.Parser
 	parsed   int // bytes of the request that comes next that parser has seen
-
-	node   *Node
-	holder *engine.Hold  // Run waits for its end
-	waited time.Duration // since when a client waits for holds; 0: it does not
 }
 
 // read takes a proxy's EXEC apart.
@@ -105,23 +100,29 @@ func (p *planning) goOn(r *request) {
 		if p.encoded {
 			p.x.chargeQueue(r.Heap)
 		}
-		p.later(r, yields)
+		p.later(r)
 	case p.keyed && !r.admitSlot(p.slot):
 		cn.State.EndTransaction()
 		p.x.end(r.Heap)
-	case p.mustWait(r):
-		p.later(r, waits)
 	default:
-		p.x.keyed, p.x.partition = p.keyed, ring.Partition(p.slot)
-		start, pins := len(r.Out), len(r.Pins)
-		if r.transact(p.x) {
-			p.x.end(r.Heap)
-		}
-		if len(r.Pins) > pins {
-			r.ticketed(start, pins)
-		}
+		p.execute(r)
 	}
 	p.x = nil
+}
+
+// execute executes what is planned, unless it waits for the end of somebody's hold.
+func (p *planning) execute(r *request) {
+	p.x.keyed, p.x.partition = p.keyed, ring.Partition(p.slot)
+	start, pins := len(r.Out), len(r.Pins)
+	r.planned = p
+	ended := r.transact(p.x)
+	r.planned = nil
+	if ended && p.x != nil {
+		p.x.end(r.Heap)
+	}
+	if len(r.Pins) > pins {
+		r.ticketed(start, pins)
+	}
 }
 
 // turn plans what it can of a turn, and all of what is not kept.
@@ -217,38 +218,19 @@ func (p *planning) parse(raw []byte) (whole bool) {
 	return true
 }
 
-// mustWait reports whether a client's transaction that was planned in several turns has to wait for
-// the end of somebody's hold. What is still at the front of the input waits there, and a proxy's is
-// refused (Held).
-func (p *planning) mustWait(r *request) bool {
-	if p.encoded || !p.keyed || r.reading {
-		return false
-	}
-	if p.holder = r.node.engine.Holder(ring.Partition(p.slot)); p.holder == nil {
-		return false
-	}
-	now := r.worker.loop.Now()
-	if p.waited == 0 {
-		p.waited = now
-	}
-	return now-p.waited < r.node.holdPatience
-}
+// later has another turn go on, when the others of the loop have had theirs.
+func (p *planning) later(r *request) { r.workLater(p.move(), yields, again) }
 
-// later has another turn go on, when the others of the loop have had theirs, or when the hold has
-// ended.
-func (p *planning) later(r *request, e effort) {
+// move hands the transaction over to another planning, which goes on with it.
+func (p *planning) move() *planning {
 	next := new(planning)
 	*next = *p
-	next.node = r.node
-	r.workLater(next, e, again)
+	p.x = nil
+	return next
 }
 
-// Run waits for the end of the hold, if there is one.
-func (p *planning) Run(ctx context.Context) {
-	if p.holder != nil {
-		p.node.awaitHold(ctx, p.holder)
-	}
-}
+// Run does nothing: a planning waits for its turn, or for the end of a hold.
+func (p *planning) Run(context.Context) {}
 
 // Reply goes on.
 func (p *planning) Reply(r *exec.Request) { p.goOn(r.Host.(*request)) }
@@ -256,6 +238,6 @@ func (p *planning) Reply(r *exec.Request) { p.goOn(r.Host.(*request)) }
 // End gives up a transaction that has not begun.
 func (p *planning) End() {
 	if p.x != nil {
-		p.x.end(heapBudget{p.node})
+		p.x.end(p.heap)
 	}
 }

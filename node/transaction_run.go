@@ -141,8 +141,8 @@ func (x *transaction) begin(r *request) (ended bool) {
 	if x.keyed {
 		t, ok := r.Lock()
 		if !ok {
-			if !r.putBack {
-				cn.State.EndTransaction() // EXEC is answered; otherwise it will be read again
+			if !cn.Answering {
+				cn.State.EndTransaction() // EXEC is answered; otherwise it will be executed again
 			}
 			return true
 		}
@@ -334,7 +334,7 @@ func (x *transaction) take(cn *conn, f func()) {
 	w.turns.take(func() {
 		if cn.node.ctx.Err() == nil && x.keyed && cn.node.fenced.Load() &&
 			!x.overdue(true, w.loop.Now(), cn.node.holdPatience) {
-			w.loop.After(hinderedPause, func() { x.take(cn, f) })
+			w.turns.takeAfter(hinderedPause, func() { x.take(cn, f) })
 			return
 		}
 		f()
@@ -384,7 +384,7 @@ func (x *transaction) slice(r *request, f func(r *request)) (done bool) {
 	lost := x.keyed && r.view.Standing[x.partition] != ownership.Serving
 	hindered := lost || x.keyed && r.fenced
 	if x.workIsOverdue() || x.gaveUp || x.overdue(hindered, r.worker.loop.Now(), r.node.holdPatience) || lost && x.doubted(r) ||
-		(cn.closed || x.job.canceled) && !x.wrote {
+		(cn.closed || x.job.canceled) && !x.wrote || r.node.ctx.Err() != nil { // the node closes
 		done = x.giveUp(r, f != nil)
 	} else if x.checked < len(x.Watched) {
 		done = x.checkOn(r)
@@ -440,7 +440,7 @@ func (x *transaction) doubted(r *request) bool {
 func (x *transaction) giveUp(r *request, begun bool) (done bool) {
 	r.Cmd = command.ByID(command.Exec)
 	if x.checked < len(x.Watched) { // nothing was executed, nor the reply begun
-		r.Fail(errHeld)
+		r.Fail(exec.ErrHeld)
 		return true
 	}
 	if x.gaveUp = true; begun {

@@ -22,6 +22,13 @@ const (
 // ErrBusy is the error for a command that the node gives up because it closes.
 const ErrBusy = "ERR this node's loops do not answer"
 
+// ErrHeld is the error for a command that has waited for a hold for too long, and has changed nothing;
+// errHeldPartly for one that has changed some of its keys.
+const (
+	ErrHeld       = "BUSY a transaction has held the partition of that key for too long, try again"
+	errHeldPartly = "ERR executed for some of the keys only: a transaction has held the partition of another one for too long"
+)
+
 // ErrReplyLost is the error for a command that was executed, when there is no memory for its reply.
 const ErrReplyLost = "ERR executed, but there was no memory for the reply"
 

@@ -35,6 +35,9 @@ type Host interface {
 	// Held takes care of a request that found the partition of its key held by somebody else, and
 	// that has done nothing yet: the sender tries again, or the request waits until h has ended.
 	Held(h *engine.Hold)
+	// AwaitHold waits until h has ended, for as long as requests wait for a hold. It reports false if h
+	// has not ended by then. Any goroutine may call it.
+	AwaitHold(ctx context.Context, h *engine.Hold) (ended bool)
 	// HoldOn has the request, which has its partition locked by t, hold the partition until it is
 	// answered: it will not end under this lock. Later comes next.
 	HoldOn(t engine.Txn)

@@ -206,8 +206,10 @@ type Rest struct {
 	upload  *Upload
 	sum     int64
 	state   any
-	reply   Gathered // so far
-	holder  *engine.Hold
+	reply   Gathered     // so far
+	holder  *engine.Hold // somebody else's, for whose end the command waits
+	held    bool         // for too long
+	host    Host
 	heap    Heap
 	charged int64
 }
@@ -215,7 +217,7 @@ type Rest struct {
 // take keeps the present command, and becomes the owner of its upload. Of a very long command it takes
 // over all memory: to copy a million keys would take as long as to visit very many of them.
 func (rest *Rest) take(r *Request) {
-	rest.cmd, rest.heap, rest.upload = r.Cmd, r.Heap, r.Upload
+	rest.cmd, rest.host, rest.heap, rest.upload = r.Cmd, r.Host, r.Heap, r.Upload
 	if rest.upload != nil {
 		r.giveUpload()
 	}
@@ -265,21 +267,26 @@ func (rest *Rest) Run(ctx context.Context) {
 	if state, ok := rest.state.(runner); ok {
 		state.RunBetween(ctx)
 	}
-	if rest.holder == nil {
-		return
-	}
-	select {
-	case <-rest.holder.Ended():
-	case <-ctx.Done():
+	if rest.holder != nil {
+		rest.held = !rest.host.AwaitHold(ctx, rest.holder)
 	}
 }
 
-// Reply executes the command from where it has stopped. One that only reads is given up if there is no
-// memory for its reply.
+// Reply executes the command from where it has stopped. It is given up if it waited for too long, and
+// one that only reads if there is no memory for its reply.
 func (rest *Rest) Reply(r *Request) {
-	if rest.reply.lost && rest.cmd.Flags&command.ReadOnly != 0 {
+	text, reads := "", rest.cmd.Flags&command.ReadOnly != 0
+	switch {
+	case rest.held && (reads || rest.Done == 0):
+		text = ErrHeld
+	case rest.held:
+		text = errHeldPartly
+	case rest.reply.lost && reads:
+		text = ErrOOM
+	}
+	if text != "" {
 		r.Cmd = rest.cmd
-		r.Fail(ErrOOM)
+		r.Fail(text)
 		return
 	}
 	keys, partitions := r.Keys, r.Partitions // the next commands use their memory

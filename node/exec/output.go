@@ -55,6 +55,9 @@ func (r *Request) Begin(cn *Conn, now int64) {
 		r.Undo(0)
 		r.Upload, r.Rewrite = nil, nil
 	}
+	if r.forced > 0 {
+		r.unforce()
+	}
 	r.conn, r.Now = cn, now
 	r.Out = cn.Socket.Out()
 	r.begun, r.sent = len(r.Out), 0
@@ -162,10 +165,19 @@ func (r *Request) Full() bool {
 	return socket.Full()
 }
 
+// unforce gives back what force has charged.
+func (r *Request) unforce() {
+	r.Heap.Refund(r.forced)
+	r.forced = 0
+}
+
 // Finish gives the replies to the socket and returns how many bytes the input was answered with.
 func (r *Request) Finish() (sent int) {
 	r.passOn()
 	r.Out, r.Args = nil, nil
+	if r.forced > 0 {
+		r.unforce()
+	}
 	return r.sent
 }
 

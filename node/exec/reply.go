@@ -30,10 +30,19 @@ func (r *Request) Room(n int) bool {
 	if !ok {
 		r.conn.Closing = true // the rest of the input is not executed
 		if (r.InTransaction || r.Hold != nil) && r.Cmd.Flags&command.Write != 0 {
-			r.Out, ok = slices.Grow(r.Out, n), true
+			r.force(n)
+			ok = true
 		}
 	}
 	return ok
+}
+
+// force makes room in the Go heap. It takes memory for that as far as there is any, until Finish.
+func (r *Request) force(n int) {
+	r.Out = slices.Grow(r.Out, n)
+	if size := int64(cap(r.Out)); size > r.forced && r.Heap.Charge(size-r.forced) {
+		r.forced = size
+	}
 }
 
 // The methods named Reply… append the command's only reply.

@@ -35,6 +35,7 @@ type Request struct {
 	sent        int      // bytes of this input's replies that the socket got before that
 	Pins        []Pinned // the parts of the replies that are not in Out
 	pinnedBytes int      // their total length
+	forced      int64    // charged to Heap for Out, see force
 
 	// Set for each command.
 	Cmd       *command.Command

@@ -46,8 +46,10 @@ type Rewrite struct {
 	holds     bool  // the command is of a transaction that holds the partition
 	charged   int64 // to the memory limit, for copies among the sources
 	heap      Heap
+	host      Host
 	kept      int64 // charged to heap, for Args
 	refused   bool  // there was no memory for Args
+	held      bool  // somebody else has held the partition for too long
 	run       func(ctx context.Context) error
 }
 
@@ -108,7 +110,8 @@ func (s *Source) Drop() {
 // that.
 func (r *Request) NewRewrite() *Rewrite {
 	w := &Rewrite{
-		Args: r.Args, Engine: r.Engine, partition: r.Partition, holds: r.InTransaction || r.Hold != nil, heap: r.Heap,
+		Args: r.Args, Engine: r.Engine, partition: r.Partition, holds: r.InTransaction || r.Hold != nil,
+		heap: r.Heap, host: r.Host,
 	}
 	size := int64(len(r.Args)) * ArgSize
 	for _, arg := range r.Args {
@@ -143,18 +146,19 @@ func (w *Rewrite) Run(ctx context.Context) {
 	w.Err = w.run(ctx)
 }
 
-// Await waits until nobody else holds the partition.
+// Await waits for the end of the hold that somebody else has on the partition, if there is one.
 func (w *Rewrite) Await(ctx context.Context) {
-	for h := w.Engine.Holder(w.partition); h != nil && !w.holds && ctx.Err() == nil; h = w.Engine.Holder(w.partition) {
-		select {
-		case <-h.Ended():
-		case <-ctx.Done():
-		}
+	if h := w.Engine.Holder(w.partition); h != nil && !w.holds {
+		w.held = !w.host.AwaitHold(ctx, h)
 	}
 }
 
 // Reply executes the command again.
 func (w *Rewrite) Reply(r *Request) {
+	if w.held {
+		r.Fail(ErrHeld)
+		return
+	}
 	r.Args, r.Upload, r.Rewrite = w.Args, w.upload, w
 	r.Host.Again()
 	r.Upload, r.Rewrite = nil, nil
