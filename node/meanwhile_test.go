@@ -254,8 +254,8 @@ func TestSlowLogOfSeveralTurns(t *testing.T) {
 	watcher.want("CONFIG SET slowlog-log-slower-than 999", "OK")
 	for name, c := range map[string]*client{"client": dial(t, n.Addr()), "pipe": laterPipe(t, n, "large", 1)} {
 		for _, line := range []string{
-			"MGET" + strings.Repeat(" {k}a", 1500), "DEL" + strings.Repeat(" {j}a {k}a", 750), "DEL" + strings.Repeat(" {k}a", 3000),
-			"SETRANGE " + name + " 3000000 x",
+			"MGET" + strings.Repeat(" {k}a", 1500), "DEL" + strings.Repeat(" {j}a {k}a", 750),
+			"DEL" + strings.Repeat(" {k}a", 3000), "SETRANGE " + name + " 3000000 x",
 		} {
 			watcher.want("SLOWLOG RESET", "OK")
 			c.send(line)

@@ -10,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/bitstring"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/strings"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
@@ -275,5 +276,30 @@ func TestRewriteIsCharged(t *testing.T) {
 	})
 	if got := c.next(); got != "(error) "+exec.ErrOOM {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestSmallSourcesAreCharged: what a goroutine has copied of small values counts until its work is done.
+func TestSmallSourcesAreCharged(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	c := dial(t, n.Addr())
+	setLong(t, n, "{k}large")
+	for key, size := range map[string]int{"{k}a": 12_000, "{k}b": 11_500, "{k}c": 11_500} {
+		if err := put(n, key, string(bigValue(size, 1)), engine.TypeString); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []struct {
+		line   string
+		copied int64
+	}{
+		{"BITOP AND {k}d {k}a {k}large", 12_000}, {"LCS {k}b {k}c LEN", 23_000}, {"SETRANGE {k}a 3000000 x", 12_000},
+	} {
+		free := occupy(t, n)
+		c.send(f.line)
+		eventually(t, f.line+" is charged", func() bool { return n.lists.Load() >= f.copied })
+		free()
+		c.next()
+		eventually(t, f.line+" gives back", func() bool { return n.lists.Load() == 0 })
 	}
 }

@@ -26,7 +26,8 @@ const ErrBusy = "ERR this node's loops do not answer"
 // errHeldPartly for one that has changed some of its keys.
 const (
 	ErrHeld       = "BUSY a transaction has held the partition of that key for too long, try again"
-	errHeldPartly = "ERR executed for some of the keys only: a transaction has held the partition of another one for too long"
+	errHeldPartly = "ERR executed for some of the keys only: " +
+		"a transaction has held the partition of another one for too long"
 )
 
 // ErrReplyLost is the error for a command that was executed, when there is no memory for its reply.

@@ -47,8 +47,8 @@ type Rewrite struct {
 	charged   int64 // to the memory limit, for copies among the sources
 	heap      Heap
 	host      Host
-	kept      int64 // charged to heap, for Args
-	refused   bool  // there was no memory for Args
+	kept      int64 // charged to heap, for Args and small sources
+	refused   bool  // there was no memory for them
 	held      bool  // somebody else has held the partition for too long
 	run       func(ctx context.Context) error
 }
@@ -132,11 +132,16 @@ func (r *Request) NewRewrite() *Rewrite {
 
 // Start has a goroutine call run, which makes the value. Then the command runs again.
 func (w *Rewrite) Start(r *Request, run func(ctx context.Context) error) {
-	if w.refused {
+	size := int64(0)
+	for i := range w.Sources {
+		size += int64(len(w.Sources[i].Small))
+	}
+	if w.refused = w.refused || !w.heap.Charge(size); w.refused {
 		w.End()
 		r.Fail(ErrOOM)
 		return
 	}
+	w.kept += size
 	w.run = run
 	r.Host.Later(w)
 }

@@ -177,8 +177,10 @@ func combineAll(ctx context.Context, w *exec.Rewrite, op bitstring.Combination, 
 	}
 	if key := w.Args[2]; w.Engine.IsLarge(len(key), length) {
 		w.Staged, err = w.Engine.Stage(key, length)
-	} else {
+	} else if w.Charge(length) {
 		w.Small = make([]byte, 0, length)
+	} else {
+		err = engine.ErrMemory
 	}
 	piece := make([]byte, min(length, bitstring.CombineStep))
 	for at := 0; at < length && err == nil; at += len(piece) {

@@ -117,8 +117,15 @@ var lcsTurn sync.Mutex
 
 // lcsLater has a goroutine answer.
 func lcsLater(r *exec.Request, o lcsOptions, a, b exec.Source) {
-	e, version := r.Engine, r.Version()
+	e, version, heap, copied := r.Engine, r.Version(), r.Heap, int64(len(a.Small)+len(b.Small))
+	if !heap.Charge(copied) {
+		a.Drop()
+		b.Drop()
+		r.Fail(errLCSMemory)
+		return
+	}
 	r.Host.AnswerLater(func(ctx context.Context) []byte {
+		defer heap.Refund(copied)
 		defer a.Drop()
 		defer b.Drop()
 		if ctx.Err() != nil {
