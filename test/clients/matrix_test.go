@@ -33,7 +33,8 @@ var severalSlots = []string{"Django's cache"}
 
 // clientSteps is the scenario of all client libraries.
 var clientSteps = []string{
-	"connect", "get-or-set", "many", "delete", "scan", "rate-limit", "lock", "pipeline", "reconnect",
+	"connect", "get-or-set", "many", "delete", "scan", "rate-limit", "lock", "pipeline",
+	"hash", "set", "sorted-set", "list", "geo", "reconnect",
 }
 
 var programs = []program{

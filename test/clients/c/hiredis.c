@@ -187,6 +187,59 @@ static bool pipeline(void) {
     return true;
 }
 
+/* Takes the reply, an array of texts that are to be the ones given, in their order. */
+static bool want_texts(redisReply *r, int n, ...) {
+    bool ok = r != NULL && r->type == REDIS_REPLY_ARRAY && r->elements == (size_t)n;
+    va_list texts;
+    va_start(texts, n);
+    for (int i = 0; ok && i < n; i++) {
+        const char *text = va_arg(texts, const char *);
+        ok = is_bytes(r->element[i], text, strlen(text));
+    }
+    va_end(texts);
+    if (!ok) {
+        fail("type %d, %zu elements, want %d others", r ? r->type : -1, r ? r->elements : 0, n);
+    }
+    freeReplyObject(r);
+    return ok;
+}
+
+static bool hash(void) {
+    return want_integer(redisCommand(c, "HSET hiredis:hash name %s visits %d", "Ada", 41), 2, 2) &&
+           want_integer(redisCommand(c, "HINCRBY hiredis:hash visits 1"), 42, 42) &&
+           want_texts(redisCommand(c, "HGETALL hiredis:hash"), 4, "name", "Ada", "visits", "42") &&
+           want_texts(redisCommand(c, "HMGET hiredis:hash visits name"), 2, "42", "Ada") &&
+           want_integer(redisCommand(c, "HDEL hiredis:hash name none"), 1, 1);
+}
+
+static bool set(void) {
+    return want_integer(redisCommand(c, "SADD hiredis:{set}:1 a b c"), 3, 3) &&
+           want_integer(redisCommand(c, "SADD hiredis:{set}:2 b d"), 2, 2) &&
+           want_texts(redisCommand(c, "SINTER hiredis:{set}:1 hiredis:{set}:2"), 1, "b") &&
+           want_integer(redisCommand(c, "SREM hiredis:{set}:1 a d"), 1, 1);
+}
+
+static bool sorted_set(void) {
+    return want_integer(redisCommand(c, "ZADD hiredis:board 1 Ada %f Bob 3 Cy", 2.5), 3, 3) &&
+           want_text(redisCommand(c, "ZINCRBY hiredis:board 2 Ada"), "3") &&
+           want_texts(redisCommand(c, "ZRANGE hiredis:board 0 1 REV WITHSCORES"), 4, "Cy", "3", "Ada", "3");
+}
+
+static bool list(void) {
+    return want_integer(redisCommand(c, "RPUSH hiredis:{list}:queue a b c"), 3, 3) &&
+           want_text(redisCommand(c, "LMOVE hiredis:{list}:queue hiredis:{list}:done LEFT RIGHT"), "a") &&
+           want_texts(redisCommand(c, "LRANGE hiredis:{list}:queue 0 -1"), 2, "b", "c");
+}
+
+static bool geo(void) {
+    const char *place = "GEOADD hiredis:towns %f %f %s";
+    return want_integer(redisCommand(c, place, 13.361389, 38.115556, "Palermo"), 1, 1) &&
+           want_integer(redisCommand(c, place, 15.087269, 37.502669, "Catania"), 1, 1) &&
+           want_text(redisCommand(c, "GEODIST hiredis:towns Palermo Catania km"), "166.2742") &&
+           want_texts(redisCommand(c, "GEOSEARCH hiredis:towns FROMLONLAT 15 37 BYRADIUS 200 km ASC"), 2,
+                      "Catania", "Palermo");
+}
+
 /* Has the proxy restarted. */
 static bool reconnect(void) {
     puts("restart");
@@ -224,6 +277,11 @@ int main(int argc, char **argv) {
     report("rate-limit", rate_limit);
     report("lock", lock);
     report("pipeline", pipeline);
+    report("hash", hash);
+    report("set", set);
+    report("sorted-set", sorted_set);
+    report("list", list);
+    report("geo", geo);
     report("reconnect", reconnect);
     redisFree(c);
     return 0;

@@ -95,3 +95,93 @@ func (g goRedis) pipeline(ctx context.Context, keys []string) (values []string, 
 	}
 	return values, err
 }
+
+func (g goRedis) setFields(ctx context.Context, key string, fields map[string]string) (int64, error) {
+	return g.c.HSet(ctx, key, fields).Result()
+}
+
+func (g goRedis) addToField(ctx context.Context, key, field string, n int64) (int64, error) {
+	return g.c.HIncrBy(ctx, key, field, n).Result()
+}
+
+func (g goRedis) fields(ctx context.Context, key string) (map[string]string, error) {
+	return g.c.HGetAll(ctx, key).Result()
+}
+
+func (g goRedis) expireField(ctx context.Context, key, field string, ttl time.Duration) ([]int64, error) {
+	return g.c.HExpire(ctx, key, ttl, field).Result()
+}
+
+func (g goRedis) walkFields(ctx context.Context, key string) (map[string]string, error) {
+	fields := map[string]string{}
+	i := g.c.HScan(ctx, key, 0, "", 0).Iterator()
+	for i.Next(ctx) {
+		field := i.Val()
+		i.Next(ctx)
+		fields[field] = i.Val()
+	}
+	return fields, i.Err()
+}
+
+func (g goRedis) add(ctx context.Context, key string, members []string) (int64, error) {
+	return g.c.SAdd(ctx, key, members).Result()
+}
+
+func (g goRedis) common(ctx context.Context, keys []string) ([]string, error) {
+	return g.c.SInter(ctx, keys...).Result()
+}
+
+func (g goRedis) walkMembers(ctx context.Context, key string) (members []string, err error) {
+	i := g.c.SScan(ctx, key, 0, "", 0).Iterator()
+	for i.Next(ctx) {
+		members = append(members, i.Val())
+	}
+	return members, i.Err()
+}
+
+func (g goRedis) rank(ctx context.Context, key string, scores map[string]float64) (int64, error) {
+	var members []redis.Z
+	for member, score := range scores {
+		members = append(members, redis.Z{Score: score, Member: member})
+	}
+	return g.c.ZAdd(ctx, key, members...).Result()
+}
+
+func (g goRedis) raise(ctx context.Context, key, member string, by float64) (float64, error) {
+	return g.c.ZIncrBy(ctx, key, by, member).Result()
+}
+
+func (g goRedis) best(ctx context.Context, key string, n int64) (best []scored, err error) {
+	args := redis.ZRangeArgs{Key: key, Start: 0, Stop: n - 1, Rev: true}
+	members, err := g.c.ZRangeArgsWithScores(ctx, args).Result()
+	for _, m := range members {
+		best = append(best, scored{m.Member.(string), m.Score})
+	}
+	return best, err
+}
+
+func (g goRedis) push(ctx context.Context, key string, items []string) (int64, error) {
+	return g.c.RPush(ctx, key, items).Result()
+}
+
+func (g goRedis) move(ctx context.Context, from, to string) (string, error) {
+	return g.c.LMove(ctx, from, to, "LEFT", "RIGHT").Result()
+}
+
+func (g goRedis) items(ctx context.Context, key string) ([]string, error) {
+	return g.c.LRange(ctx, key, 0, -1).Result()
+}
+
+func (g goRedis) place(ctx context.Context, key string, t town) error {
+	return g.c.GeoAdd(ctx, key, &redis.GeoLocation{Name: t.name, Longitude: t.longitude, Latitude: t.latitude}).Err()
+}
+
+func (g goRedis) apart(ctx context.Context, key, a, b string) (float64, error) {
+	return g.c.GeoDist(ctx, key, a, b, "km").Result()
+}
+
+func (g goRedis) near(ctx context.Context, key string, longitude, latitude, radius float64) ([]string, error) {
+	return g.c.GeoSearch(ctx, key, &redis.GeoSearchQuery{
+		Longitude: longitude, Latitude: latitude, Radius: radius, RadiusUnit: "km", Sort: "ASC",
+	}).Result()
+}

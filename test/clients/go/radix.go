@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/mediocregopher/radix/v4"
@@ -103,4 +104,110 @@ func (r radixPool) pipeline(ctx context.Context, keys []string) ([]string, error
 		p.Append(radix.Cmd(&values[i], "GET", k))
 	}
 	return values, r.c.Do(ctx, p)
+}
+
+func (r radixPool) setFields(ctx context.Context, key string, fields map[string]string) (n int64, err error) {
+	err = r.c.Do(ctx, radix.FlatCmd(&n, "HSET", key, fields))
+	return n, err
+}
+
+func (r radixPool) addToField(ctx context.Context, key, field string, by int64) (n int64, err error) {
+	err = r.c.Do(ctx, radix.FlatCmd(&n, "HINCRBY", key, field, by))
+	return n, err
+}
+
+func (r radixPool) fields(ctx context.Context, key string) (fields map[string]string, err error) {
+	err = r.c.Do(ctx, radix.Cmd(&fields, "HGETALL", key))
+	return fields, err
+}
+
+func (r radixPool) expireField(ctx context.Context, key, field string, ttl time.Duration) (set []int64, err error) {
+	err = r.c.Do(ctx, radix.FlatCmd(&set, "HEXPIRE", key, seconds(ttl), "FIELDS", 1, field))
+	return set, err
+}
+
+func (r radixPool) walkFields(ctx context.Context, key string) (map[string]string, error) {
+	found, err := r.walk(ctx, "HSCAN", key)
+	fields := map[string]string{}
+	for i := 0; i+1 < len(found); i += 2 {
+		fields[found[i]] = found[i+1]
+	}
+	return fields, err
+}
+
+func (r radixPool) walkMembers(ctx context.Context, key string) ([]string, error) {
+	return r.walk(ctx, "SSCAN", key)
+}
+
+func (r radixPool) walk(ctx context.Context, command, key string) (found []string, err error) {
+	s := radix.ScannerConfig{Command: command, Key: key}.New(r.c)
+	var one string
+	for s.Next(ctx, &one) {
+		found = append(found, one)
+	}
+	return found, s.Close()
+}
+
+func (r radixPool) add(ctx context.Context, key string, members []string) (n int64, err error) {
+	err = r.c.Do(ctx, radix.FlatCmd(&n, "SADD", key, members))
+	return n, err
+}
+
+func (r radixPool) common(ctx context.Context, keys []string) (members []string, err error) {
+	err = r.c.Do(ctx, radix.Cmd(&members, "SINTER", keys...))
+	return members, err
+}
+
+func (r radixPool) rank(ctx context.Context, key string, scores map[string]float64) (n int64, err error) {
+	args := []any{key}
+	for member, score := range scores {
+		args = append(args, score, member)
+	}
+	err = r.c.Do(ctx, radix.FlatCmd(&n, "ZADD", args...))
+	return n, err
+}
+
+func (r radixPool) raise(ctx context.Context, key, member string, by float64) (score float64, err error) {
+	err = r.c.Do(ctx, radix.FlatCmd(&score, "ZINCRBY", key, by, member))
+	return score, err
+}
+
+func (r radixPool) best(ctx context.Context, key string, n int64) (best []scored, err error) {
+	var flat []string // RESP2
+	err = r.c.Do(ctx, radix.FlatCmd(&flat, "ZRANGE", key, 0, n-1, "REV", "WITHSCORES"))
+	for i := 0; i+1 < len(flat) && err == nil; i += 2 {
+		score, _ := strconv.ParseFloat(flat[i+1], 64)
+		best = append(best, scored{flat[i], score})
+	}
+	return best, err
+}
+
+func (r radixPool) push(ctx context.Context, key string, items []string) (n int64, err error) {
+	err = r.c.Do(ctx, radix.FlatCmd(&n, "RPUSH", key, items))
+	return n, err
+}
+
+func (r radixPool) move(ctx context.Context, from, to string) (moved string, err error) {
+	err = r.c.Do(ctx, radix.Cmd(&moved, "LMOVE", from, to, "LEFT", "RIGHT"))
+	return moved, err
+}
+
+func (r radixPool) items(ctx context.Context, key string) (items []string, err error) {
+	err = r.c.Do(ctx, radix.Cmd(&items, "LRANGE", key, "0", "-1"))
+	return items, err
+}
+
+func (r radixPool) place(ctx context.Context, key string, t town) error {
+	return r.c.Do(ctx, radix.FlatCmd(nil, "GEOADD", key, t.longitude, t.latitude, t.name))
+}
+
+func (r radixPool) apart(ctx context.Context, key, a, b string) (km float64, err error) {
+	err = r.c.Do(ctx, radix.Cmd(&km, "GEODIST", key, a, b, "km"))
+	return km, err
+}
+
+func (r radixPool) near(ctx context.Context, key string, longitude, latitude, radius float64) (names []string, err error) {
+	err = r.c.Do(ctx, radix.FlatCmd(&names, "GEOSEARCH", key,
+		"FROMLONLAT", longitude, latitude, "BYRADIUS", radius, "km", "ASC"))
+	return names, err
 }

@@ -60,17 +60,26 @@ func (r redigo) del(_ context.Context, keys []string) (int64, error) {
 }
 
 func (r redigo) scan(_ context.Context, pattern string) (keys []string, err error) {
+	return r.walk("SCAN", "", "MATCH", pattern)
+}
+
+// walk follows a cursor: of the keys if key is "", else of the elements of one.
+func (r redigo) walk(command, key string, options ...any) (found []string, err error) {
 	for cursor := "0"; ; {
-		reply, err := redis.Values(r.do("SCAN", cursor, "MATCH", pattern))
+		args := redis.Args{}
+		if key != "" {
+			args = args.Add(key)
+		}
+		reply, err := redis.Values(r.do(command, args.Add(cursor).Add(options...)...))
 		if err != nil {
 			return nil, err
 		}
-		var found []string
-		if _, err := redis.Scan(reply, &cursor, &found); err != nil {
+		var some []string
+		if _, err := redis.Scan(reply, &cursor, &some); err != nil {
 			return nil, err
 		}
-		if keys = append(keys, found...); cursor == "0" {
-			return keys, nil
+		if found = append(found, some...); cursor == "0" {
+			return found, nil
 		}
 	}
 }
@@ -119,4 +128,89 @@ func (r redigo) pipeline(_ context.Context, keys []string) (values []string, err
 		values = append(values, v)
 	}
 	return values, err
+}
+
+func (r redigo) setFields(_ context.Context, key string, fields map[string]string) (int64, error) {
+	return redis.Int64(r.do("HSET", redis.Args{key}.AddFlat(fields)...))
+}
+
+func (r redigo) addToField(_ context.Context, key, field string, n int64) (int64, error) {
+	return redis.Int64(r.do("HINCRBY", key, field, n))
+}
+
+func (r redigo) fields(_ context.Context, key string) (map[string]string, error) {
+	return redis.StringMap(r.do("HGETALL", key))
+}
+
+func (r redigo) expireField(_ context.Context, key, field string, ttl time.Duration) ([]int64, error) {
+	return redis.Int64s(r.do("HEXPIRE", key, seconds(ttl), "FIELDS", 1, field))
+}
+
+func (r redigo) walkFields(_ context.Context, key string) (map[string]string, error) {
+	found, err := r.walk("HSCAN", key)
+	fields := map[string]string{}
+	for i := 0; i+1 < len(found); i += 2 {
+		fields[found[i]] = found[i+1]
+	}
+	return fields, err
+}
+
+func (r redigo) walkMembers(_ context.Context, key string) ([]string, error) {
+	return r.walk("SSCAN", key)
+}
+
+func (r redigo) add(_ context.Context, key string, members []string) (int64, error) {
+	return redis.Int64(r.do("SADD", redis.Args{key}.AddFlat(members)...))
+}
+
+func (r redigo) common(_ context.Context, keys []string) ([]string, error) {
+	return redis.Strings(r.do("SINTER", redis.Args{}.AddFlat(keys)...))
+}
+
+func (r redigo) rank(_ context.Context, key string, scores map[string]float64) (int64, error) {
+	args := redis.Args{key}
+	for member, score := range scores {
+		args = args.Add(score, member)
+	}
+	return redis.Int64(r.do("ZADD", args...))
+}
+
+func (r redigo) raise(_ context.Context, key, member string, by float64) (float64, error) {
+	return redis.Float64(r.do("ZINCRBY", key, by, member))
+}
+
+func (r redigo) best(_ context.Context, key string, n int64) (best []scored, err error) {
+	values, err := redis.Values(r.do("ZRANGE", key, 0, n-1, "REV", "WITHSCORES"))
+	for len(values) > 0 && err == nil {
+		var s scored
+		values, err = redis.Scan(values, &s.member, &s.score)
+		best = append(best, s)
+	}
+	return best, err
+}
+
+func (r redigo) push(_ context.Context, key string, items []string) (int64, error) {
+	return redis.Int64(r.do("RPUSH", redis.Args{key}.AddFlat(items)...))
+}
+
+func (r redigo) move(_ context.Context, from, to string) (string, error) {
+	return redis.String(r.do("LMOVE", from, to, "LEFT", "RIGHT"))
+}
+
+func (r redigo) items(_ context.Context, key string) ([]string, error) {
+	return redis.Strings(r.do("LRANGE", key, 0, -1))
+}
+
+func (r redigo) place(_ context.Context, key string, t town) error {
+	_, err := r.do("GEOADD", key, t.longitude, t.latitude, t.name)
+	return err
+}
+
+func (r redigo) apart(_ context.Context, key, a, b string) (float64, error) {
+	return redis.Float64(r.do("GEODIST", key, a, b, "km"))
+}
+
+func (r redigo) near(_ context.Context, key string, longitude, latitude, radius float64) ([]string, error) {
+	return redis.Strings(r.do("GEOSEARCH", key,
+		"FROMLONLAT", longitude, latitude, "BYRADIUS", radius, "km", "ASC"))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -127,4 +128,106 @@ func (r rueidisClient) pipeline(ctx context.Context, keys []string) (values []st
 		}
 	}
 	return values, nil
+}
+
+func (r rueidisClient) setFields(ctx context.Context, key string, fields map[string]string) (int64, error) {
+	c := r.c.B().Hset().Key(key).FieldValue()
+	for field, value := range fields {
+		c = c.FieldValue(field, value)
+	}
+	return r.c.Do(ctx, c.Build()).AsInt64()
+}
+
+func (r rueidisClient) addToField(ctx context.Context, key, field string, n int64) (int64, error) {
+	return r.c.Do(ctx, r.c.B().Hincrby().Key(key).Field(field).Increment(n).Build()).AsInt64()
+}
+
+func (r rueidisClient) fields(ctx context.Context, key string) (map[string]string, error) {
+	return r.c.Do(ctx, r.c.B().Hgetall().Key(key).Build()).AsStrMap()
+}
+
+func (r rueidisClient) expireField(ctx context.Context, key, field string, ttl time.Duration) ([]int64, error) {
+	c := r.c.B().Hexpire().Key(key).Seconds(int64(ttl / time.Second)).Fields().Numfields(1).Field(field).Build()
+	return r.c.Do(ctx, c).AsIntSlice()
+}
+
+func (r rueidisClient) walkFields(ctx context.Context, key string) (map[string]string, error) {
+	fields := map[string]string{}
+	scanner := rueidis.NewScanner(func(cursor uint64) (rueidis.ScanEntry, error) {
+		return r.c.Do(ctx, r.c.B().Hscan().Key(key).Cursor(cursor).Build()).AsScanEntry()
+	})
+	for field, value := range scanner.Iter2() {
+		fields[field] = value
+	}
+	return fields, scanner.Err()
+}
+
+func (r rueidisClient) add(ctx context.Context, key string, members []string) (int64, error) {
+	return r.c.Do(ctx, r.c.B().Sadd().Key(key).Member(members...).Build()).AsInt64()
+}
+
+func (r rueidisClient) common(ctx context.Context, keys []string) ([]string, error) {
+	return r.c.Do(ctx, r.c.B().Sinter().Key(keys...).Build()).AsStrSlice()
+}
+
+func (r rueidisClient) walkMembers(ctx context.Context, key string) (members []string, err error) {
+	scanner := rueidis.NewScanner(func(cursor uint64) (rueidis.ScanEntry, error) {
+		return r.c.Do(ctx, r.c.B().Sscan().Key(key).Cursor(cursor).Build()).AsScanEntry()
+	})
+	for member := range scanner.Iter() {
+		members = append(members, member)
+	}
+	return members, scanner.Err()
+}
+
+func (r rueidisClient) rank(ctx context.Context, key string, scores map[string]float64) (int64, error) {
+	c := r.c.B().Zadd().Key(key).ScoreMember()
+	for member, score := range scores {
+		c = c.ScoreMember(score, member)
+	}
+	return r.c.Do(ctx, c.Build()).AsInt64()
+}
+
+func (r rueidisClient) raise(ctx context.Context, key, member string, by float64) (float64, error) {
+	return r.c.Do(ctx, r.c.B().Zincrby().Key(key).Increment(by).Member(member).Build()).AsFloat64()
+}
+
+func (r rueidisClient) best(ctx context.Context, key string, n int64) (best []scored, err error) {
+	c := r.c.B().Zrange().Key(key).Min("0").Max(strconv.FormatInt(n-1, 10)).Rev().Withscores().Build()
+	members, err := r.c.Do(ctx, c).AsZScores()
+	for _, m := range members {
+		best = append(best, scored{m.Member, m.Score})
+	}
+	return best, err
+}
+
+func (r rueidisClient) push(ctx context.Context, key string, items []string) (int64, error) {
+	return r.c.Do(ctx, r.c.B().Rpush().Key(key).Element(items...).Build()).AsInt64()
+}
+
+func (r rueidisClient) move(ctx context.Context, from, to string) (string, error) {
+	return r.c.Do(ctx, r.c.B().Lmove().Source(from).Destination(to).Left().Right().Build()).ToString()
+}
+
+func (r rueidisClient) items(ctx context.Context, key string) ([]string, error) {
+	return r.c.Do(ctx, r.c.B().Lrange().Key(key).Start(0).Stop(-1).Build()).AsStrSlice()
+}
+
+func (r rueidisClient) place(ctx context.Context, key string, t town) error {
+	c := r.c.B().Geoadd().Key(key).LongitudeLatitudeMember().
+		LongitudeLatitudeMember(t.longitude, t.latitude, t.name).Build()
+	return r.c.Do(ctx, c).Error()
+}
+
+func (r rueidisClient) apart(ctx context.Context, key, a, b string) (float64, error) {
+	return r.c.Do(ctx, r.c.B().Geodist().Key(key).Member1(a).Member2(b).Km().Build()).AsFloat64()
+}
+
+func (r rueidisClient) near(ctx context.Context, key string, longitude, latitude, radius float64) (names []string, err error) {
+	c := r.c.B().Geosearch().Key(key).Fromlonlat(longitude, latitude).Byradius(radius).Km().Asc().Build()
+	found, err := r.c.Do(ctx, c).AsGeosearch()
+	for _, f := range found {
+		names = append(names, f.Name)
+	}
+	return names, err
 }

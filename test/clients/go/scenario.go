@@ -26,6 +26,8 @@ type client interface {
 	deleteIfEqual(ctx context.Context, key, value string) (bool, error)
 	// pipeline sends SET and GET of each key at once, and returns the replies to the GETs.
 	pipeline(ctx context.Context, keys []string) ([]string, error)
+
+	collections
 }
 
 type scenario struct {
@@ -54,6 +56,11 @@ func (s *scenario) run() {
 		{"rate-limit", s.rateLimit},
 		{"lock", s.lock},
 		{"pipeline", s.pipelines},
+		{"hash", s.hash},
+		{"set", s.set},
+		{"sorted-set", s.sortedSet},
+		{"list", s.list},
+		{"geo", s.geo},
 		{"reconnect", s.reconnect},
 	} {
 		if err := step.run(); err != nil {

@@ -1,4 +1,5 @@
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -8,7 +9,14 @@ import redis.clients.jedis.AbstractTransaction;
 import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.ScanIteration;
+import redis.clients.jedis.args.GeoUnit;
+import redis.clients.jedis.args.ListDirection;
+import redis.clients.jedis.params.GeoSearchParam;
+import redis.clients.jedis.params.ScanParams;
 import redis.clients.jedis.params.SetParams;
+import redis.clients.jedis.params.ZRangeParams;
+import redis.clients.jedis.resps.GeoRadiusResponse;
+import redis.clients.jedis.resps.ScanResult;
 
 final class JedisClient implements Client {
     private final RedisClient jedis;
@@ -89,5 +97,90 @@ final class JedisClient implements Client {
             }
         }
         return gets.stream().map(Response::get).toList();
+    }
+
+    public long setFields(String key, Map<String, String> fields) {
+        return jedis.hset(key, fields);
+    }
+
+    public long addToField(String key, String field, long n) {
+        return jedis.hincrBy(key, field, n);
+    }
+
+    public Map<String, String> fields(String key) {
+        return jedis.hgetAll(key);
+    }
+
+    public List<Long> expireField(String key, String field, long ttl) {
+        return jedis.hexpire(key, ttl, field);
+    }
+
+    public Map<String, String> walkFields(String key) {
+        Map<String, String> found = new HashMap<>();
+        String cursor = ScanParams.SCAN_POINTER_START;
+        do {
+            ScanResult<Map.Entry<String, String>> some = jedis.hscan(key, cursor);
+            some.getResult().forEach(f -> found.put(f.getKey(), f.getValue()));
+            cursor = some.getCursor();
+        } while (!cursor.equals(ScanParams.SCAN_POINTER_START));
+        return found;
+    }
+
+    public long add(String key, String... members) {
+        return jedis.sadd(key, members);
+    }
+
+    public Set<String> common(String... keys) {
+        return jedis.sinter(keys);
+    }
+
+    public Set<String> walkMembers(String key) {
+        Set<String> found = new HashSet<>();
+        String cursor = ScanParams.SCAN_POINTER_START;
+        do {
+            ScanResult<String> some = jedis.sscan(key, cursor);
+            found.addAll(some.getResult());
+            cursor = some.getCursor();
+        } while (!cursor.equals(ScanParams.SCAN_POINTER_START));
+        return found;
+    }
+
+    public long rank(String key, Map<String, Double> scores) {
+        return jedis.zadd(key, scores);
+    }
+
+    public double raise(String key, String member, double by) {
+        return jedis.zincrby(key, by, member);
+    }
+
+    public List<String> best(String key, int n) {
+        return jedis.zrangeWithScores(key, ZRangeParams.zrangeParams(0, n - 1).rev()).stream()
+                .map(t -> t.getElement() + " " + t.getScore()).toList();
+    }
+
+    public long push(String key, String... items) {
+        return jedis.rpush(key, items);
+    }
+
+    public String move(String from, String to) {
+        return jedis.lmove(from, to, ListDirection.LEFT, ListDirection.RIGHT);
+    }
+
+    public List<String> items(String key) {
+        return jedis.lrange(key, 0, -1);
+    }
+
+    public long place(String key, String name, double longitude, double latitude) {
+        return jedis.geoadd(key, longitude, latitude, name);
+    }
+
+    public double apart(String key, String a, String b) {
+        return jedis.geodist(key, a, b, GeoUnit.KM);
+    }
+
+    public List<String> near(String key, double longitude, double latitude, double radius) {
+        GeoSearchParam search = GeoSearchParam.geoSearchParam()
+                .fromLonLat(longitude, latitude).byRadius(radius, GeoUnit.KM).asc();
+        return jedis.geosearch(key, search).stream().map(GeoRadiusResponse::getMemberByString).toList();
     }
 }

@@ -1,14 +1,21 @@
+import io.lettuce.core.GeoArgs;
+import io.lettuce.core.GeoSearch;
+import io.lettuce.core.GeoWithin;
 import io.lettuce.core.KeyScanCursor;
 import io.lettuce.core.KeyValue;
+import io.lettuce.core.LMoveArgs;
+import io.lettuce.core.MapScanCursor;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.ScanArgs;
 import io.lettuce.core.ScanCursor;
+import io.lettuce.core.ScanIterator;
 import io.lettuce.core.SetArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
 import io.lettuce.core.api.sync.RedisCommands;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -104,5 +111,89 @@ final class LettuceClient implements Client {
             values.add(get.get());
         }
         return values;
+    }
+
+    public long setFields(String key, Map<String, String> fields) {
+        return commands.hset(key, fields);
+    }
+
+    public long addToField(String key, String field, long n) {
+        return commands.hincrby(key, field, n);
+    }
+
+    public Map<String, String> fields(String key) {
+        return commands.hgetall(key);
+    }
+
+    public List<Long> expireField(String key, String field, long ttl) {
+        return commands.hexpire(key, ttl, field);
+    }
+
+    public Map<String, String> walkFields(String key) {
+        Map<String, String> found = new HashMap<>();
+        ScanCursor cursor = ScanCursor.INITIAL;
+        while (!cursor.isFinished()) {
+            MapScanCursor<String, String> next = commands.hscan(key, cursor);
+            found.putAll(next.getMap());
+            cursor = next;
+        }
+        return found;
+    }
+
+    public long add(String key, String... members) {
+        return commands.sadd(key, members);
+    }
+
+    public Set<String> common(String... keys) {
+        return commands.sinter(keys);
+    }
+
+    public Set<String> walkMembers(String key) {
+        Set<String> found = new HashSet<>();
+        ScanIterator.sscan(commands, key).forEachRemaining(found::add);
+        return found;
+    }
+
+    public long rank(String key, Map<String, Double> scores) {
+        long added = 0;
+        for (Map.Entry<String, Double> member : scores.entrySet()) {
+            added += commands.zadd(key, member.getValue(), member.getKey());
+        }
+        return added;
+    }
+
+    public double raise(String key, String member, double by) {
+        return commands.zincrby(key, by, member);
+    }
+
+    public List<String> best(String key, int n) {
+        return commands.zrevrangeWithScores(key, 0, n - 1).stream()
+                .map(m -> m.getValue() + " " + m.getScore()).toList();
+    }
+
+    public long push(String key, String... items) {
+        return commands.rpush(key, items);
+    }
+
+    public String move(String from, String to) {
+        return commands.lmove(from, to, LMoveArgs.Builder.leftRight());
+    }
+
+    public List<String> items(String key) {
+        return commands.lrange(key, 0, -1);
+    }
+
+    public long place(String key, String name, double longitude, double latitude) {
+        return commands.geoadd(key, longitude, latitude, name);
+    }
+
+    public double apart(String key, String a, String b) {
+        return commands.geodist(key, a, b, GeoArgs.Unit.km);
+    }
+
+    public List<String> near(String key, double longitude, double latitude, double radius) {
+        return commands.geosearch(key, GeoSearch.fromCoordinates(longitude, latitude),
+                GeoSearch.byRadius(radius, GeoArgs.Unit.km), new GeoArgs().asc())
+                .stream().map(GeoWithin::getMember).toList();
     }
 }

@@ -9,6 +9,7 @@ import java.util.Set;
 final class Scenario {
     private static final long TTL = 100;
     private static final int PIPELINED = 500; // SETs, and as many GETs
+    private static final int WALKED = 300; // fields, and members
 
     private final Client client;
     private final String prefix;
@@ -27,6 +28,11 @@ final class Scenario {
         Report.step("rate-limit", this::rateLimit);
         Report.step("lock", this::lock);
         Report.step("pipeline", this::pipeline);
+        Report.step("hash", this::hash);
+        Report.step("set", this::set);
+        Report.step("sorted-set", this::sortedSet);
+        Report.step("list", this::list);
+        Report.step("geo", this::geo);
         Report.step("reconnect", this::reconnect);
     }
 
@@ -109,6 +115,51 @@ final class Scenario {
     private void pipeline() throws Exception {
         List<String> keys = keys("piped", PIPELINED);
         Report.expect("a pipeline", client.pipeline(keys), keys); // each key holds its own name
+    }
+
+    private void hash() {
+        String key = prefix + "hash";
+        Report.expect("HSET", client.setFields(key, Map.of("name", "Ada", "visits", "41")), 2L);
+        Report.expect("HINCRBY", client.addToField(key, "visits", 1), 42L);
+        Report.expect("HGETALL", client.fields(key), Map.of("name", "Ada", "visits", "42"));
+        Report.expect("HEXPIRE", client.expireField(key, "visits", TTL), List.of(1L));
+        Map<String, String> many = new LinkedHashMap<>();
+        for (int i = 0; i < WALKED; i++) {
+            many.put("field" + i, String.valueOf(i));
+        }
+        Report.expect("HSET", client.setFields(prefix + "fields", many), (long) WALKED);
+        Report.expect("HSCAN", client.walkFields(prefix + "fields"), many);
+    }
+
+    private void set() {
+        String one = prefix + "{set}:1", other = prefix + "{set}:2";
+        List<String> members = keys("member", WALKED);
+        Report.expect("SADD", client.add(one, array(members)), (long) WALKED);
+        Report.expect("SADD", client.add(other, members.get(1), members.get(2), "else"), 3L);
+        Report.expect("SINTER", client.common(one, other), Set.of(members.get(1), members.get(2)));
+        Report.expect("SSCAN", client.walkMembers(one), new HashSet<>(members));
+    }
+
+    private void sortedSet() {
+        String key = prefix + "board";
+        Report.expect("ZADD", client.rank(key, Map.of("Ada", 1.0, "Bob", 2.5, "Cy", 3.0)), 3L);
+        Report.expect("ZINCRBY", client.raise(key, "Ada", 2), 3.0);
+        Report.expect("ZRANGE REV", client.best(key, 3), List.of("Cy 3.0", "Ada 3.0", "Bob 2.5"));
+    }
+
+    private void list() {
+        String queue = prefix + "{list}:queue";
+        Report.expect("RPUSH", client.push(queue, "a", "b", "c"), 3L);
+        Report.expect("LMOVE", client.move(queue, prefix + "{list}:done"), "a");
+        Report.expect("LRANGE", client.items(queue), List.of("b", "c"));
+    }
+
+    private void geo() {
+        String key = prefix + "towns";
+        Report.expect("GEOADD", client.place(key, "Palermo", 13.361389, 38.115556), 1L);
+        Report.expect("GEOADD", client.place(key, "Catania", 15.087269, 37.502669), 1L);
+        Report.expect("GEODIST", Math.round(client.apart(key, "Palermo", "Catania")), 166L);
+        Report.expect("GEOSEARCH", client.near(key, 15, 37, 200), List.of("Catania", "Palermo"));
     }
 
     private void reconnect() throws Exception {

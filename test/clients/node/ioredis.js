@@ -7,6 +7,15 @@ printVersion("ioredis");
 const redis = new Redis("redis://" + process.argv[2]);
 redis.on("error", () => {}); // while the proxy is away
 
+async function walk(stream) {
+  const found = [];
+  for await (const some of stream) found.push(...some);
+  return found;
+}
+
+const pairs = (flat) => Array.from({ length: flat.length / 2 }, (_, i) => flat.slice(2 * i, 2 * i + 2));
+const scored = (flat) => pairs(flat.flat()).map(([member, score]) => [member, Number(score)]);
+
 const client = {
   ping: () => redis.ping(),
   get: (key) => redis.get(key),
@@ -20,11 +29,33 @@ const client = {
   setAbsent: (key, value, ttl) => redis.set(key, value, "EX", ttl, "NX"),
   deleteIfEqual: (key, value) => redis.call("DELIFEQ", key, value),
 
-  async scan(pattern) {
-    const found = [];
-    for await (const keys of redis.scanStream({ match: pattern })) found.push(...keys);
-    return found;
-  },
+  scan: (pattern) => walk(redis.scanStream({ match: pattern })),
+
+  setFields: (key, fields) => redis.hset(key, fields),
+  addToField: (key, field, n) => redis.hincrby(key, field, n),
+  fields: (key) => redis.hgetall(key),
+  expireField: (key, field, ttl) => redis.hexpire(key, ttl, "FIELDS", 1, field),
+  delField: (key, field) => redis.hdel(key, field),
+  walkFields: async (key) => Object.fromEntries(pairs(await walk(redis.hscanStream(key)))),
+
+  add: (key, members) => redis.sadd(key, members),
+  members: (key) => redis.smembers(key),
+  common: (keys) => redis.sinter(keys),
+  walkMembers: (key) => walk(redis.sscanStream(key)),
+
+  rank: (key, scores) => redis.zadd(key, Object.entries(scores).flatMap(([member, n]) => [n, member])),
+  raise: (key, member, n) => redis.zincrby(key, n, member),
+  best: async (key, n) => scored(await redis.zrange(key, 0, n - 1, "REV", "WITHSCORES")),
+  lowest: async (key) => scored(await redis.zpopmin(key))[0],
+
+  push: (key, items) => redis.rpush(key, items),
+  move: (from, to) => redis.lmove(from, to, "LEFT", "RIGHT"),
+  items: (key) => redis.lrange(key, 0, -1),
+  pop: (key, n) => redis.lpop(key, n),
+
+  place: (key, towns) => redis.geoadd(key, Object.entries(towns).flatMap(([name, at]) => [...at, name])),
+  apart: (key, a, b) => redis.geodist(key, a, b, "KM"),
+  near: (key, [x, y], km) => redis.geosearch(key, "FROMLONLAT", x, y, "BYRADIUS", km, "KM", "ASC"),
 
   async pipeline(keys) {
     const p = redis.pipeline();

@@ -9,6 +9,14 @@ const redis = createClient({ url });
 redis.on("error", () => {}); // while the proxy is away
 await redis.connect();
 
+async function walk(iterator) {
+  const found = [];
+  for await (const some of iterator) found.push(...some);
+  return found;
+}
+
+const scored = ({ value, score }) => [value, score];
+
 const client = {
   ping: () => redis.ping(),
   get: (key) => redis.get(key),
@@ -21,11 +29,39 @@ const client = {
   expire: (key, ttl) => redis.expire(key, ttl),
   setAbsent: (key, value, ttl) => redis.set(key, value, { NX: true, EX: ttl }),
 
-  async scan(pattern) {
-    const found = [];
-    for await (const keys of redis.scanIterator({ MATCH: pattern })) found.push(...keys);
-    return found;
+  scan: (pattern) => walk(redis.scanIterator({ MATCH: pattern })),
+
+  setFields: (key, fields) => redis.hSet(key, fields),
+  addToField: (key, field, n) => redis.hIncrBy(key, field, n),
+  fields: (key) => redis.hGetAll(key),
+  expireField: (key, field, ttl) => redis.hExpire(key, field, ttl),
+  delField: (key, field) => redis.hDel(key, field),
+
+  async walkFields(key) {
+    const found = await walk(redis.hScanIterator(key));
+    return Object.fromEntries(found.map(({ field, value }) => [field, value]));
   },
+
+  add: (key, members) => redis.sAdd(key, members),
+  members: (key) => redis.sMembers(key),
+  common: (keys) => redis.sInter(keys),
+  walkMembers: (key) => walk(redis.sScanIterator(key)),
+
+  rank: (key, scores) => redis.zAdd(key, Object.entries(scores).map(([value, score]) => ({ value, score }))),
+  raise: (key, member, n) => redis.zIncrBy(key, n, member),
+  best: async (key, n) => (await redis.zRangeWithScores(key, 0, n - 1, { REV: true })).map(scored),
+  lowest: async (key) => scored(await redis.zPopMin(key)),
+
+  push: (key, items) => redis.rPush(key, items),
+  move: (from, to) => redis.lMove(from, to, "LEFT", "RIGHT"),
+  items: (key) => redis.lRange(key, 0, -1),
+  pop: (key, n) => redis.lPopCount(key, n),
+
+  place: (key, towns) =>
+    redis.geoAdd(key, Object.entries(towns).map(([member, [longitude, latitude]]) => ({ member, longitude, latitude }))),
+  apart: (key, a, b) => redis.geoDist(key, a, b, "km"),
+  near: (key, [longitude, latitude], radius) =>
+    redis.geoSearch(key, { longitude, latitude }, { radius, unit: "km" }, { SORT: "ASC" }),
 
   // A watch is of a connection, so that it takes one of its own.
   async deleteIfEqual(key, value) {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 export const TTL = 100;
 const PIPELINED = 500; // SETs, and as many GETs
+const WALKED = 300; // fields, and members
 const RECONNECT_MS = 20_000;
 
 /** Prints the version of an installed package. */
@@ -49,7 +50,10 @@ export async function untilItWorks(attempt) {
 /**
  * Runs the scenario. A client has, in its library's own way: ping, get, set(key, value,
  * ttl), ttl, setMany(pairs), getMany, del, scan(pattern), incr, expire, setAbsent,
- * deleteIfEqual, and pipeline(keys): SET and GET of each key at once, and what the GETs said.
+ * deleteIfEqual, and pipeline(keys): SET and GET of each key at once, and what the GETs said. For
+ * collections: setFields, addToField, fields, expireField, delField, walkFields; add, members, common,
+ * walkMembers; rank(key, scores), raise, best(key, n), lowest; push, move, items, pop(key, n);
+ * place(key, towns), apart and near(key, center, km).
  */
 export async function runScenario(client, prefix) {
   const key = (name) => `${prefix}:${name}`;
@@ -107,6 +111,51 @@ export async function runScenario(client, prefix) {
   });
 
   await report("pipeline", pipeline);
+
+  await report("hash", async () => {
+    const [hash, many] = [key("hash"), key("fields")];
+    assert.equal(await client.setFields(hash, { name: "Ada", visits: "41" }), 2);
+    assert.equal(await client.addToField(hash, "visits", 1), 42);
+    assert.deepEqual({ ...(await client.fields(hash)) }, { name: "Ada", visits: "42" });
+    assert.deepEqual(await client.expireField(hash, "visits", TTL), [1]);
+    assert.equal(await client.delField(hash, "name"), 1);
+    const all = Object.fromEntries(Array.from({ length: WALKED }, (_, i) => ["field" + i, String(i)]));
+    assert.equal(await client.setFields(many, all), WALKED);
+    assert.deepEqual(await client.walkFields(many), all);
+  });
+
+  await report("set", async () => {
+    const [one, other] = [key("{set}:1"), key("{set}:2")];
+    const members = Array.from({ length: WALKED }, (_, i) => "member" + i);
+    assert.equal(await client.add(one, members), WALKED);
+    assert.equal(await client.add(other, ["member1", "member2", "else"]), 3);
+    assert.deepEqual((await client.common([one, other])).sort(), ["member1", "member2"]);
+    assert.deepEqual((await client.members(other)).sort(), ["else", "member1", "member2"]);
+    assert.deepEqual([...new Set(await client.walkMembers(one))].sort(), members.sort());
+  });
+
+  await report("sorted-set", async () => {
+    const board = key("board");
+    assert.equal(await client.rank(board, { Ada: 1, Bob: 2.5, Cy: 3 }), 3);
+    assert.equal(Number(await client.raise(board, "Ada", 2)), 3);
+    assert.deepEqual(await client.best(board, 2), [["Cy", 3], ["Ada", 3]]);
+    assert.deepEqual(await client.lowest(board), ["Bob", 2.5]);
+  });
+
+  await report("list", async () => {
+    const [queue, done] = [key("{list}:queue"), key("{list}:done")];
+    assert.equal(await client.push(queue, ["a", "b", "c"]), 3);
+    assert.equal(await client.move(queue, done), "a");
+    assert.deepEqual(await client.items(queue), ["b", "c"]);
+    assert.deepEqual(await client.pop(queue, 5), ["b", "c"]);
+  });
+
+  await report("geo", async () => {
+    const towns = { Palermo: [13.361389, 38.115556], Catania: [15.087269, 37.502669] };
+    assert.equal(await client.place(key("towns"), towns), 2);
+    assert.equal(Math.round(Number(await client.apart(key("towns"), "Palermo", "Catania"))), 166);
+    assert.deepEqual(await client.near(key("towns"), [15, 37], 200), ["Catania", "Palermo"]);
+  });
 
   await report("reconnect", async () => {
     await restarted();

@@ -5,6 +5,7 @@ loop until its result is there.
 """
 
 import asyncio
+import inspect
 import sys
 
 import redis
@@ -26,6 +27,8 @@ class Awaited:
 
         def call(*args, **kwargs):
             result = member(*args, **kwargs)
+            if inspect.isasyncgen(result):
+                result = collect(result)
             if asyncio.iscoroutine(result) or asyncio.isfuture(result):
                 result = loop.run_until_complete(result)
             if isinstance(result, redis.asyncio.client.Pipeline):
@@ -40,11 +43,9 @@ class Awaited:
     def __exit__(self, *_):
         loop.run_until_complete(self._target.aclose())
 
-    def scan_iter(self, match):
-        async def collect():
-            return [key async for key in self._target.scan_iter(match)]
 
-        return loop.run_until_complete(collect())
+async def collect(items):
+    return [item async for item in items]
 
 
 print("version", redis.__version__, flush=True)

@@ -6,6 +6,7 @@ import time
 
 TTL = 100
 PIPELINED = 500  # SETs, and as many GETs
+WALKED = 300  # fields, and members
 RECONNECT_SECONDS = 20
 
 
@@ -66,6 +67,11 @@ class Scenario:
         report("rate-limit", self.rate_limit)
         report("lock", self.lock)
         report("pipeline", self.pipeline)
+        report("hash", self.hash)
+        report("set", self.set)
+        report("sorted-set", self.sorted_set)
+        report("list", self.list)
+        report("geo", self.geo)
         report("reconnect", self.reconnect)
 
     def keys(self, name, n):
@@ -133,6 +139,60 @@ class Scenario:
             p.get(k)
         want = [reply for k in keys for reply in (True, k.encode())]
         expect("a pipeline", p.execute(), want)
+
+    def hash(self):
+        c, key, many = self.client, self.prefix + ":hash", self.prefix + ":fields"
+        expect("HSET", c.hset(key, mapping={"name": "Ada", "visits": 41}), 2)
+        expect("HINCRBY", c.hincrby(key, "visits", 1), 42)
+        expect("HGETALL", c.hgetall(key), {b"name": b"Ada", b"visits": b"42"})
+        expect("HMGET", c.hmget(key, "name", "none"), [b"Ada", None])
+        expect("HEXPIRE", c.hexpire(key, TTL, "visits"), [1])
+        expect_ttl(c.httl(key, "visits")[0])
+        expect("HDEL", c.hdel(key, "name", "none"), 1)
+        fields = {f"field{i}": str(i) for i in range(WALKED)}
+        expect("HSET", c.hset(many, mapping=fields), WALKED)
+        found = {f.decode(): v.decode() for f, v in c.hscan_iter(many)}
+        expect("HSCAN", found, fields)
+
+    def set(self):
+        c, one, other = self.client, self.prefix + ":{set}:1", self.prefix + ":{set}:2"
+        members = {f"member{i}" for i in range(WALKED)}
+        expect("SADD", c.sadd(one, *members), WALKED)
+        expect("SADD", c.sadd(other, "member1", "member2", "else"), 3)
+        expect("SISMEMBER", c.sismember(other, "else"), 1)
+        expect("SINTER", c.sinter(one, other), {b"member1", b"member2"})
+        expect("SREM", c.srem(other, "else"), 1)
+        expect("SMEMBERS", c.smembers(other), {b"member1", b"member2"})
+        expect("SSCAN", {m.decode() for m in c.sscan_iter(one)}, members)
+
+    def sorted_set(self):
+        c, key = self.client, self.prefix + ":board"
+        expect("ZADD", c.zadd(key, {"Ada": 1, "Bob": 2.5, "Cy": 3}), 3)
+        expect("ZADD GT", c.zadd(key, {"Cy": 2}, gt=True, ch=True), 0)
+        expect("ZINCRBY", c.zincrby(key, 2, "Ada"), 3.0)
+        best = [[b"Cy", 3.0], [b"Ada", 3.0]]
+        got = c.zrange(key, 0, 1, desc=True, withscores=True)
+        expect("ZRANGE REV", [list(pair) for pair in got], best)
+        expect("ZRANK", c.zrank(key, "Bob"), 0)
+        expect("ZRANGE BYSCORE", c.zrange(key, 2, "(3", byscore=True), [b"Bob"])
+        expect("ZPOPMIN", [list(p) for p in c.zpopmin(key)], [[b"Bob", 2.5]])
+
+    def list(self):
+        c, queue, done = self.client, self.prefix + ":{list}:queue", self.prefix + ":{list}:done"
+        expect("RPUSH", c.rpush(queue, "a", "b", "c", "d"), 4)
+        expect("LMOVE", c.lmove(queue, done, "LEFT", "RIGHT"), b"a")
+        expect("LPOP", c.lpop(queue), b"b")
+        expect("LRANGE", c.lrange(queue, 0, -1), [b"c", b"d"])
+        expect("LTRIM", c.ltrim(queue, 0, 0), True)
+        expect("LLEN", c.llen(queue), 1)
+
+    def geo(self):
+        c, key = self.client, self.prefix + ":towns"
+        towns = (13.361389, 38.115556, "Palermo", 15.087269, 37.502669, "Catania")
+        expect("GEOADD", c.geoadd(key, towns), 2)
+        expect("GEODIST", round(float(c.geodist(key, "Palermo", "Catania", unit="km"))), 166)
+        got = c.geosearch(key, longitude=15, latitude=37, radius=200, unit="km", sort="ASC")
+        expect("GEOSEARCH", got, [b"Catania", b"Palermo"])
 
     def reconnect(self):
         restarted()

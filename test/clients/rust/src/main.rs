@@ -1,17 +1,21 @@
 //! Runs the scenario of ../README.md with redis-rs: clients HOST:PORT
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use redis::{Commands, Connection, ExistenceCheck, RedisResult, SetExpiry, SetOptions};
+use redis::geo::{Coord, RadiusOptions, RadiusOrder, RadiusSearchResult, Unit};
+use redis::{
+    Commands, Connection, Direction, ExistenceCheck, ExpireOption, RedisResult, SetExpiry, SetOptions,
+};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
 const TTL: u64 = 100;
 const PIPELINED: usize = 500; // SETs, and as many GETs
+const WALKED: usize = 300; // fields, and members
 const RECONNECT: Duration = Duration::from_secs(20);
 const VALUE: &str = "computed\r\n\0";
 
@@ -31,6 +35,11 @@ fn main() {
     report("rate-limit", rate_limit(&mut c));
     report("lock", lock(&mut c));
     report("pipeline", pipeline(&mut c));
+    report("hash", hash(&mut c));
+    report("set", set(&mut c));
+    report("sorted-set", sorted_set(&mut c));
+    report("list", list(&mut c));
+    report("geo", geo(&mut c));
     report("reconnect", reconnect(&client, &mut c));
 }
 
@@ -174,6 +183,67 @@ fn pipeline(c: &mut Connection) -> Outcome {
         p.set(k, k).ignore().get(k);
     }
     expect("a pipeline", p.query(c), keys) // each key holds its own name
+}
+
+fn hash(c: &mut Connection) -> Outcome {
+    let (hash, many) = (key("hash"), key("fields"));
+    let fields = [("name", "Ada"), ("visits", "41")];
+    expect("HSET", c.hset_multiple(&hash, &fields), "OK".to_string())?;
+    expect("HINCRBY", c.hincr(&hash, "visits", 1), 42)?;
+    let want = HashMap::from([("name", "Ada"), ("visits", "42")].map(|(f, v)| (f.into(), v.into())));
+    expect("HGETALL", c.hgetall(&hash), want as HashMap<String, String>)?;
+    expect("HEXPIRE", c.hexpire(&hash, TTL as i64, ExpireOption::NONE, "visits"), vec![1])?;
+    expect("HDEL", c.hdel(&hash, "name"), 1)?;
+    let all: Vec<_> = (0..WALKED).map(|i| (format!("field{i}"), i.to_string())).collect();
+    expect("HSET", c.hset_multiple(&many, &all), "OK".to_string())?;
+    let found = c.hscan(&many)?.collect::<RedisResult<HashMap<String, String>>>();
+    expect("HSCAN", found, all.into_iter().collect())
+}
+
+fn set(c: &mut Connection) -> Outcome {
+    let (one, other) = (key("{set}:1"), key("{set}:2"));
+    let members = keys("member", WALKED);
+    expect("SADD", c.sadd(&one, &members), WALKED)?;
+    expect("SADD", c.sadd(&other, &[&members[1], &members[2], "else"]), 3)?;
+    let both: HashSet<String> = members[1..3].iter().cloned().collect();
+    expect("SINTER", c.sinter(&[&one, &other]), both)?;
+    expect("SREM", c.srem(&other, "else"), 1)?;
+    let found = c.sscan(&one)?.collect::<RedisResult<HashSet<String>>>();
+    expect("SSCAN", found, members.into_iter().collect())
+}
+
+fn sorted_set(c: &mut Connection) -> Outcome {
+    let board = key("board");
+    expect("ZADD", c.zadd_multiple(&board, &[(1.0, "Ada"), (2.5, "Bob"), (3.0, "Cy")]), 3)?;
+    expect("ZINCRBY", c.zincr(&board, "Ada", 2), 3.0)?;
+    let best = [("Cy", 3.0), ("Ada", 3.0), ("Bob", 2.5)].map(|(m, s)| (m.to_string(), s));
+    expect("ZREVRANGE", c.zrevrange_withscores(&board, 0, 2), best.to_vec())?;
+    expect("ZPOPMIN", c.zpopmin(&board, 1), best[2..].to_vec())
+}
+
+fn list(c: &mut Connection) -> Outcome {
+    let (queue, done) = (key("{list}:queue"), key("{list}:done"));
+    expect("RPUSH", c.rpush(&queue, &["a", "b", "c"]), 3)?;
+    let moved = c.lmove(&queue, &done, Direction::Left, Direction::Right);
+    expect("LMOVE", moved, "a".to_string())?;
+    expect("LRANGE", c.lrange(&queue, 0, -1), vec!["b".to_string(), "c".into()])?;
+    expect("LPOP", c.lpop(&queue, None), "b".to_string())
+}
+
+fn geo(c: &mut Connection) -> Outcome {
+    let towns = key("towns");
+    let places = [
+        (Coord::lon_lat(13.361389, 38.115556), "Palermo"),
+        (Coord::lon_lat(15.087269, 37.502669), "Catania"),
+    ];
+    expect("GEOADD", c.geo_add(&towns, &places), 2)?;
+    let apart: f64 = c.geo_dist(&towns, "Palermo", "Catania", Unit::Kilometers)?;
+    expect("GEODIST", Ok(apart.round()), 166.0)?;
+    let order = RadiusOptions::default().order(RadiusOrder::Asc);
+    let near: Vec<RadiusSearchResult> =
+        c.geo_radius(&towns, 15.0, 37.0, 200.0, Unit::Kilometers, order)?;
+    let names: Vec<_> = near.into_iter().map(|found| found.name).collect();
+    expect("GEORADIUS", Ok(names), vec!["Catania".to_string(), "Palermo".into()])
 }
 
 /// Has the proxy restarted. A connection of redis-rs stays closed; its client opens
