@@ -131,14 +131,15 @@ func (h *History) remove(now time.Time) (seq uint64) {
 func (h *History) presence(upTo uint64) (may, must bool) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	must = h.acked > h.gone && !h.mayBeDeadLocked(h.acked, time.Now())
+	now := time.Now()
+	must = h.acked > h.gone && !h.mayBeDeadLocked(h.acked, now)
 	for seq := max(h.acked, 1); seq <= upTo; seq++ {
 		switch {
 		case h.refused[seq]:
 		case h.deletes[seq]:
 			must = false
 		default:
-			may = true
+			may, must = true, must && !h.mayBeDeadLocked(seq, now)
 		}
 	}
 	return may, must

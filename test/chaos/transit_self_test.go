@@ -250,4 +250,12 @@ func TestCheckNoticesFading(t *testing.T) {
 	if _, must := h.presence(seq); must {
 		t.Error("an element that has expired must be there, because another session saw a write without an outcome")
 	}
+	h = NewHistory("k")
+	h.Answered(h.Write(time.Now()), Executed)
+	seq = h.Write(begin)
+	h.expires(seq, begin)
+	h.Answered(seq, unknown)
+	if may, must := h.presence(seq); !may || must {
+		t.Errorf("behind a write without an outcome that expired an element may be there: %t, must: %t", may, must)
+	}
 }
