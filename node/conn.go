@@ -254,6 +254,10 @@ func (cn *conn) OnEOF(*netloop.Conn) bool {
 	return cn.Answering || cn.stopped
 }
 
+// IsWaiting reports whether a client waits in CLIENT PAUSE or for a delay: who leaves meanwhile
+// counts as disconnected, however much of its input is unread.
+func (cn *conn) IsWaiting(*netloop.Conn) bool { return cn.State.Blocked }
+
 // OnClose ends the connection.
 func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.closed = true

@@ -362,6 +362,10 @@ func (s *client) OnEOF(*netloop.Conn) bool {
 	return s.input != flowing || s.head < s.tail
 }
 
+// IsWaiting reports whether a command of the client waits: who leaves meanwhile counts as disconnected,
+// however much of its input is unread.
+func (s *client) IsWaiting(*netloop.Conn) bool { return s.state.Blocked }
+
 // IsNew reports whether the client has to authenticate, or has executed no command yet.
 func (s *client) IsNew() bool { return s.state.IsGuest() || s.state.LastCmd == 0 }
 

@@ -41,6 +41,13 @@ type HalfCloser interface {
 	OnEOF(c *Conn) bool
 }
 
+// Waiter is a Handler whose conns may wait for something that their peers do not send. While one does, a
+// peer that finishes sending has left: its conn is closed (io.EOF), also if there is so much input that
+// reading has stopped before its end. Only Linux tells of that.
+type Waiter interface {
+	IsWaiting(c *Conn) bool
+}
+
 // readStop is a set of reasons not to read from a conn.
 type readStop uint8
 
@@ -156,6 +163,9 @@ func (c *Conn) interest() uint32 {
 	var events uint32
 	if (c.stops == 0 || c.lingering) && c.dial == nil {
 		events |= readable
+	}
+	if c.stops&stopInput != 0 && c.isWaiting() {
+		events |= peerLeft
 	}
 	if c.blocked > 0 || c.dial != nil {
 		events |= writable

@@ -228,6 +228,24 @@ func (c *Conn) endOfInput() {
 	}
 }
 
+// peerHasLeft handles the end of the peer's input behind more than is read now.
+func (c *Conn) peerHasLeft() {
+	if c.isWaiting() {
+		c.Close(io.EOF)
+	} else {
+		c.rearmLater() // or the system would report it for ever
+	}
+}
+
+func (c *Conn) isWaiting() (waits bool) {
+	w, ok := c.handler.(Waiter)
+	if !ok {
+		return false
+	}
+	defer c.loop.recoverConn(c)
+	return w.IsWaiting(c)
+}
+
 func (c *Conn) keepsOpen() (open bool) {
 	h, ok := c.handler.(HalfCloser)
 	if !ok {

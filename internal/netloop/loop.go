@@ -226,6 +226,8 @@ func (l *Loop) dispatch(ev *event) {
 		// Reading is stopped, so the system would report the error for ever. Both directions are
 		// closed: nothing is lost.
 		c.Close(c.socketError())
+	case ev.has(peerLeft):
+		c.peerHasLeft()
 	}
 }
 

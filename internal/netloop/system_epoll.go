@@ -21,6 +21,7 @@ const (
 	readable = unix.EPOLLIN
 	writable = unix.EPOLLOUT
 	hungUp   = unix.EPOLLERR | unix.EPOLLHUP // reported whether asked for or not
+	peerLeft = unix.EPOLLRDHUP               // also in front of unread input
 )
 
 // event has the kernel's layout in memory: its Fd is our tag, its Pad our generation.

@@ -14,6 +14,7 @@ const (
 	readable = unix.POLLIN
 	writable = unix.POLLOUT
 	hungUp   = unix.POLLERR | unix.POLLHUP // reported whether asked for or not
+	peerLeft = 0                           // not every system tells of it
 )
 
 // event is what poll(2) reported about one descriptor.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,9 +140,10 @@ func pausedClientsThatLeave(t *testing.T, s server) {
 	admin.Want("SET a old", "OK")
 	admin.Want("CLIENT PAUSE 1000000 WRITE", "OK")
 	var left []*harness.Wire
-	for range 4 {
+	for i := range 4 {
 		w := harness.DialWire(t, s.addr)
-		w.Send([]byte("GET a\r\nSET a new\r\nGET a\r\n"))
+		// One has sent more than a server reads meanwhile.
+		w.Send([]byte("GET a\r\nSET a new\r\n" + strings.Repeat("GET a\r\n", 1+i%2*20_000)))
 		w.Next()
 		left = append(left, w)
 	}
