@@ -191,7 +191,7 @@ race:
 .PHONY: checked
 checked:
 	go test -vet=off -tags checked -gcflags=-d=checkptr -short -timeout 5m ./node/engine ./node/data/...
-	go test -vet=off -tags checked -run TestTimeLaw -timeout 5m ./node
+	go test -vet=off -tags checked -run TestTimeLaw -timeout 8m ./node
 
 # The portable form of netloop and its neighbours, for systems other than Linux: tested here, built and
 # vetted for macOS. The tests of cmd/dunlin start nodes and proxies, in one process and in several.

@@ -5,15 +5,13 @@ package node
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
 const locksAreTimed = true
 
-// timeLocks has the engine time the locks of the calling thread.
-func timeLocks() { engine.TimedThread.Store(int64(unix.Gettid())) }
+// timeLocks has the engine time its locks.
+func timeLocks() { engine.TimeLocks.Store(true) }
 
 // longestLock returns the longest one since it was last called.
 func longestLock() time.Duration { return time.Duration(engine.LongestLock.Swap(0)) }

@@ -80,10 +80,13 @@ func (cn *conn) uploadOf(args [][]byte, total int) *exec.Upload {
 func (r *request) stage(u *exec.Upload, at int) {
 	v := exec.Uploaded{At: at}
 	key := u.Args[u.Cmd.Values.Key(at)]
-	if r.serves(ring.PartitionOf(key)) {
-		v.Staged, v.Err = r.node.engine.Stage(key, u.Left)
-	} else {
+	switch {
+	case !r.serves(ring.PartitionOf(key)):
 		u.Unserved = true
+	case u.Cmd.Values.Elements:
+		v.StageElement(r.node.engine, u.Left)
+	default:
+		v.Staged, v.Err = r.node.engine.Stage(key, u.Left)
 	}
 	u.Values = append(u.Values, v)
 }

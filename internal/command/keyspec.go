@@ -103,6 +103,9 @@ func unknown(use KeyUse, locate func(args [][]byte) int) KeySpec {
 // ValueSpec says which arguments of a command are stored under keys, as values or parts of them.
 type ValueSpec struct {
 	First int // argument of the first or only value; 0: there is none
+	// Elements: each long argument from First on is to be a string in the value of argument 1, which
+	// is a hash or a list.
+	Elements bool
 	// Pairs: every second argument from First on is a value, and the argument before it is its key.
 	// Otherwise there is one value, and its key is argument 1.
 	Pairs bool
@@ -114,12 +117,15 @@ func valueAt(i int) ValueSpec { return ValueSpec{First: i} }
 // valuesFrom is every second argument from i on.
 func valuesFrom(i int) ValueSpec { return ValueSpec{First: i, Pairs: true} }
 
-// Has reports whether argument i is a value.
+// elementsFrom is the long arguments from i on.
+func elementsFrom(i int) ValueSpec { return ValueSpec{First: i, Elements: true} }
+
+// Has reports whether argument i, which is long, is a value.
 func (v ValueSpec) Has(i int) bool {
 	if v.First == 0 || i < v.First {
 		return false
 	}
-	return i == v.First || v.Pairs && (i-v.First)%2 == 0
+	return v.Elements || i == v.First || v.Pairs && (i-v.First)%2 == 0
 }
 
 // Key returns the argument that is the key of value i.

@@ -51,6 +51,31 @@ func (w *Writer) AppendHead(dst []byte, n int) []byte {
 // AppendElement appends an element.
 func (w *Writer) AppendElement(dst []byte, x Element) []byte {
 	begun := len(dst)
+	dst, last := w.appendFront(dst, x)
+	dst = w.appendBack(appendString(dst, last), x)
+	return w.add(dst, begun)
+}
+
+// AppendLong appends what an element has in front of its last string, which is longer than a number, and
+// returns that string. The caller calls Pass for the string, in pieces, and then AppendBehind.
+func (w *Writer) AppendLong(dst []byte, x Element) (_, last []byte) {
+	begun := len(dst)
+	dst, last = w.appendFront(dst, x)
+	dst = appendLength(dst, uint64(len(last)))
+	return w.add(dst, begun), last
+}
+
+// Pass takes into the checksum what the caller appends itself.
+func (w *Writer) Pass(piece []byte) { w.sum = Sum(w.sum, piece) }
+
+// AppendBehind appends what an element has behind its last string.
+func (w *Writer) AppendBehind(dst []byte, x Element) []byte {
+	begun := len(dst)
+	return w.add(w.appendBack(dst, x), begun)
+}
+
+// appendFront appends what an element has in front of its last string.
+func (w *Writer) appendFront(dst []byte, x Element) (_, last []byte) {
 	if w.Form == FormHashRedis {
 		ttl := uint64(0)
 		if x.ExpireAt != 0 {
@@ -58,21 +83,26 @@ func (w *Writer) AppendElement(dst []byte, x Element) []byte {
 		}
 		dst = appendLength(dst, ttl)
 	}
-	dst = appendString(dst, x.First)
 	switch w.Form {
 	case FormHash, FormHashRedis, FormHashValkey:
-		dst = appendString(dst, x.Second)
+		return appendString(dst, x.First), x.Second
+	}
+	return dst, x.First
+}
+
+// appendBack appends what an element has behind its last string.
+func (w *Writer) appendBack(dst []byte, x Element) []byte {
+	switch w.Form {
 	case FormSortedSet:
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x.Score))
-	}
-	if w.Form == FormHashValkey {
+	case FormHashValkey:
 		at := x.ExpireAt
 		if at == 0 {
 			at = noExpiry
 		}
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
 	}
-	return w.add(dst, begun)
+	return dst
 }
 
 // AppendFoot appends what comes behind the elements.

@@ -11,16 +11,18 @@ import (
 )
 
 // LongestLock is the processor time for which a shard was locked longest since it was last set to 0,
-// in nanoseconds, as far as a loop's thread had it locked: a goroutine may move between threads.
+// in nanoseconds, by loops and by goroutines. A lock is passed over whose goroutine has moved to
+// another thread meanwhile.
 var LongestLock atomic.Int64
 
-// TimedThread is the thread whose locks are timed.
-var TimedThread atomic.Int64
+// TimeLocks has locks timed.
+var TimeLocks atomic.Bool
 
 // mutex is a shard's. It notes how long it is locked.
 type mutex struct {
 	sync.Mutex
-	begun time.Duration // 0: it is not timed
+	begun  time.Duration // 0: it is not timed
+	thread int
 }
 
 func (m *mutex) Lock() {
@@ -37,13 +39,13 @@ func (m *mutex) TryLock() bool {
 }
 
 func (m *mutex) begin() {
-	if m.begun = 0; int64(unix.Gettid()) == TimedThread.Load() {
-		m.begun = threadSpent()
+	if m.begun = 0; TimeLocks.Load() {
+		m.begun, m.thread = threadSpent(), unix.Gettid()
 	}
 }
 
 func (m *mutex) Unlock() {
-	if m.begun != 0 && int64(unix.Gettid()) == TimedThread.Load() {
+	if m.begun != 0 && unix.Gettid() == m.thread {
 		took := int64(threadSpent() - m.begun)
 		for longest := LongestLock.Load(); took > longest && !LongestLock.CompareAndSwap(longest, took); {
 			longest = LongestLock.Load()

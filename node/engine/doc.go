@@ -116,8 +116,8 @@
 //
 //   - Before a shard is unlocked, the log has what each changed key of a fed partition holds.
 //     Deletes are logged at once, whatever the reason. A record that moves between cells has not
-//     changed. Without a feed this costs a test of shard.noting at each change, and of
-//     shard.feeding at its end and in Unlock.
+//     changed. Without a feed this costs a test of shard.noting at each change, of
+//     shard.feeding at its end, and of shard.ending in Unlock.
 //   - shardFeeds.view is 0, or a record of which Resize returned a view in this Txn. Its value is logged
 //     before anything else is changed, and in Unlock. No shard is unlocked with a view.
 //   - An effect is in a log wholly or not at all. A log that overflows is emptied, and the shard

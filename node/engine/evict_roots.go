@@ -16,6 +16,7 @@ type values struct {
 	s          *shard
 	stash      []stashed // extents for parts that are to be added
 	needs      []need    // cells that are being reserved
+	offers     []*Staged // see Txn.Offer
 	pinned     []*pinnedValue
 	unfinished []handle // heads of the values whose snapshot has not ended, those of dropped partitions excepted
 	pages      int64    // of parts, directories and heads

@@ -177,13 +177,19 @@ func (l *largeSpace) extentAt(size int, number uint32) *extent {
 
 // disown ends the ownership of the body at off. It reports whether the body is dead; otherwise pins
 // still hold the memory.
-func (l *largeSpace) disown(off uint64) bool {
+func (l *largeSpace) disown(off uint64) bool { return l.leaveTo(off, (*largeSpace).dispose) }
+
+// abandon is disown for one of many bodies that may die under one lock: what is not kept warm is left to
+// the collector.
+func (l *largeSpace) abandon(off uint64) bool { return l.leaveTo(off, (*largeSpace).bury) }
+
+func (l *largeSpace) leaveTo(off uint64, end func(l *largeSpace, off uint64, x *extent)) bool {
 	x := l.extent(off)
 	l.leaving.Add(int64(x.pages) * osPage)
 	if x.refs.And(^uint32(ownerBit)) != ownerBit {
 		return false
 	}
-	l.dispose(off, x)
+	end(l, off, x)
 	return true
 }
 

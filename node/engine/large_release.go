@@ -49,15 +49,24 @@ func (l *largeSpace) stopCollector() {
 func (l *largeSpace) dispose(off uint64, x *extent) {
 	size, number := l.place(off)
 	n := int64(x.pages) * osPage
-	if n > 0 && l.keep(size, number, x, n) {
+	switch {
+	case n > releaseAtOnce:
+		l.bury(off, x)
+		return
+	case n > 0 && l.keep(size, number, x, n):
 		return
 	}
-	if n <= releaseAtOnce {
-		l.shrink(off, 0)
-		l.mu.Lock()
-		l.putFree(size, number, x)
-		l.mu.Unlock()
-		l.refund(n)
+	l.shrink(off, 0)
+	l.mu.Lock()
+	l.putFree(size, number, x)
+	l.mu.Unlock()
+	l.refund(n)
+}
+
+// bury is dispose of a body that the collector gives back.
+func (l *largeSpace) bury(off uint64, x *extent) {
+	size, number := l.place(off)
+	if n := int64(x.pages) * osPage; l.keep(size, number, x, n) {
 		return
 	}
 	l.mu.Lock()

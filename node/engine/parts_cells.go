@@ -219,7 +219,9 @@ func (v *values) freePart(ref handle) (bytes int64) {
 	bytes = int64(v.s.cells.partSize(ref))
 	if v.s.cells.partWord(ref).away() {
 		bytes += largeCost(int(*v.s.cells.third(ref)))
-		v.s.dropLarge(*v.s.cells.second(ref))
+		if v.s.e.large.abandon(*v.s.cells.second(ref)) {
+			v.s.gains++
+		}
 	}
 	v.s.slabs.put(ref)
 	return bytes

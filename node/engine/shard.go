@@ -18,6 +18,7 @@ type shard struct {
 
 	noting  bool // versions or feeding: changes are to be noted
 	feeding bool // some partition is fed: feeds.fed is above 0
+	ending  bool // Unlock has more to do: feeding, or something is offered
 	frugal  bool // what needs memory is a copy: it gets none that is not spare
 	holds   []*Hold
 	quiet   bool   // nothing is to make room: what is taken was reserved

@@ -22,11 +22,24 @@ func (e *Engine) Lock(p uint16, nowMilli int64) Txn {
 func (t Txn) Unlock() {
 	switch {
 	case t.within:
-	case t.s.feeding:
-		t.s.feeds.endTxn()
+	case t.s.ending:
+		t.s.endTxn()
 	default:
 		t.s.mu.Unlock()
 	}
+}
+
+// endTxn is Unlock where something is fed or offered.
+func (s *shard) endTxn() {
+	if len(s.values.offers) > 0 {
+		s.values.forgetOffers()
+	}
+	if s.feeding {
+		s.feeds.endTxn()
+		return
+	}
+	s.ending = false
+	s.mu.Unlock()
 }
 
 // Find returns the item of key and counts as a use of it. An expired item is removed and not found;

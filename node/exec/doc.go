@@ -33,6 +33,11 @@
 //   - A value that is empty is deleted (Txn.Delete), and one that is Small is packed again (PackTable,
 //     then Txn.Set). Without memory for that it stays as it is.
 //
+// Strings of a value may be long. ReplyElement and Text pin them. Those that a client uploads for a
+// hash or a list (command.ValueSpec) are staged while they arrive: LockElementRun, or UseElements, has
+// Args show them, and a value with parts takes them over when it stores them. A goroutine stages
+// others by StageElement. So no lock takes as long as a string.
+//
 // What a command answers: ReplyElement for a string of a value. A whole value that IsLong is
 // answered by ReplyPinned: a goroutine makes the reply in slices from a pin, so it is of one
 // moment; through a proxy it becomes a ticket. A command of many elements answers what it has in

@@ -95,8 +95,21 @@ func (r *Request) ReplyScan(next uint64, n int, strings []byte) {
 	if !r.Room(2*LineRoom + len(strings)) {
 		return
 	}
+	r.replyScanHead(next, n)
+	r.Out = append(r.Out, strings...)
+}
+
+// ReplyScanText is ReplyScan of strings that may be long.
+func (r *Request) ReplyScanText(next uint64, n int, strings *Text) {
+	if r.Room(2 * LineRoom) {
+		r.replyScanHead(next, n)
+	}
+	r.ReplyText(strings)
+}
+
+func (r *Request) replyScanHead(next uint64, n int) {
 	r.Out = resp.AppendArray(r.Out, 2)
 	var number [20]byte
 	r.Out = resp.AppendBulk(r.Out, member.Cursor(next).Append(number[:0]))
-	r.Out = append(resp.AppendArray(r.Out, n), strings...)
+	r.Out = resp.AppendArray(r.Out, n)
 }

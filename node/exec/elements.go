@@ -59,12 +59,17 @@ func (r *Request) LockElementPasses(args [][]byte, each, passes int) (run *Eleme
 func (r *Request) LockElementRuns(args [][]byte, each, passes, most int) (run *Elements, ok bool) {
 	n := len(args) / each
 	run = &r.Worker.elements
+	if !r.viewElements() {
+		return run, false
+	}
 	run.begin(r)
 	run.single, run.all, run.End = true, n*passes, 1
 	if run.all != 1 || run.First > 0 {
 		run.bound(args, each, n, most)
 	}
-	if run.Txn, _, ok = run.At(run.First); !ok {
+	if run.Txn, _, ok = run.At(run.First); ok {
+		r.offerElements(run.Txn)
+	} else {
 		run.Stop(run.First, run.Sum)
 	}
 	return run, ok
@@ -98,10 +103,39 @@ func (run *Elements) GoesOn(sum int64) bool {
 // IsFirst reports whether this is the first run.
 func (run *Elements) IsFirst() bool { return run.First == 0 }
 
-// ReplyElement answers a string of a value as a bulk string. The item is copied.
-func (r *Request) ReplyElement(i shape.Item) {
+// ReplyElement answers a string of a value as a bulk string, under the lock of its shard. A long one is
+// pinned, any other one copied. It reports false if there is no room for the reply.
+func (r *Request) ReplyElement(i shape.Item) (fits bool) {
+	if i.Size() >= LongElement {
+		return r.ReplyView(i.Long())
+	}
 	var number shape.Decimal
-	r.ReplyBulk(i.Text(&number))
+	s := i.Text(&number)
+	if !r.Room(len(s) + LineRoom) {
+		return false
+	}
+	r.Out = resp.AppendBulk(r.Out, s)
+	return true
+}
+
+// ReplyView is ReplyElement for the view of an element.
+func (r *Request) ReplyView(s []byte) (fits bool) {
+	if len(s) >= LongElement {
+		if !r.Room(LineRoom) {
+			return false
+		}
+		if pin, ok := r.Engine.PinView(s); ok {
+			r.Out = resp.AppendBulkHeader(r.Out, len(s))
+			r.Insert(s, pin)
+			r.Out = append(r.Out, "\r\n"...)
+			return true
+		}
+	}
+	if !r.Room(len(s) + LineRoom) {
+		return false
+	}
+	r.Out = resp.AppendBulk(r.Out, s)
+	return true
 }
 
 // A reply with more elements or bytes than these is made from a pinned value, in slices.
@@ -128,32 +162,57 @@ const (
 // itself, which then answers ErrReplyLost if anything goes wrong. ReplyPinned reports false if it
 // has answered an error already.
 func (r *Request) ReplyPinned(v engine.Parts, head []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) bool {
-	return r.ReplyPinnedCounted(v, func() []byte { return head }, next)
+	return r.ReplyPinnedCounted(v, func() []byte { return head }, next, func() {})
 }
 
-// ReplyPinnedCounted is ReplyPinned for a reply whose beginning is known only in the end.
-func (r *Request) ReplyPinnedCounted(v engine.Parts, head func() []byte, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) bool {
+// ReplyPinnedText is ReplyPinned for a reply that has strings of the value, which may be long: next
+// appends until Text.IsFull.
+func (r *Request) ReplyPinnedText(v engine.Parts, head []byte, next func(pin *engine.ValuePin, t *Text) (done bool)) bool {
 	pin, err := v.PinValue()
 	if err != nil {
 		r.Fail(ErrPinned)
 		return false
 	}
-	r.replyInSlices(head, pin, next)
+	r.replyInSlices(func() []byte { return head }, pin, next, func() {})
+	return true
+}
+
+// ReplyPinnedCounted is ReplyPinned for a reply whose beginning is known only in the end.
+// end is called when the reply is complete or given up.
+func (r *Request) ReplyPinnedCounted(v engine.Parts, head func() []byte,
+	next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool), end func(),
+) bool {
+	pin, err := v.PinValue()
+	if err != nil {
+		end()
+		r.Fail(ErrPinned)
+		return false
+	}
+	r.replyInSlices(head, pin, func(pin *engine.ValuePin, t *Text) (done bool) {
+		t.Bytes, done = next(pin, t.Bytes)
+		return done
+	}, end)
 	return true
 }
 
 // ReplySlices is ReplyPinned for a reply that is made of no value with parts, without a lock.
 func (r *Request) ReplySlices(head []byte, next func(dst []byte) (_ []byte, done bool)) {
-	r.replyInSlices(func() []byte { return head }, nil, func(_ *engine.ValuePin, dst []byte) ([]byte, bool) { return next(dst) })
+	r.replyInSlices(func() []byte { return head }, nil, func(_ *engine.ValuePin, t *Text) (done bool) {
+		t.Bytes, done = next(t.Bytes)
+		return done
+	}, func() {})
 }
 
-func (r *Request) replyInSlices(head func() []byte, pin *engine.ValuePin, next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool)) {
-	heap, writes := r.Heap, r.Cmd.Flags&command.Write != 0
+func (r *Request) replyInSlices(head func() []byte, pin *engine.ValuePin,
+	next func(pin *engine.ValuePin, t *Text) (done bool), end func(),
+) {
+	heap, writes, text := r.Heap, r.Cmd.Flags&command.Write != 0, r.NewText(nil)
 	r.Host.GatherLater(func(ctx context.Context, reply *Gathered) {
+		defer end()
 		if pin != nil {
 			defer pin.Release()
 		}
-		if problem := gatherSlices(ctx, heap, reply, pin, next); problem != "" {
+		if problem := gatherSlices(ctx, heap, reply, pin, &text, next); problem != "" {
 			if writes {
 				problem = ErrReplyLost
 			}
@@ -166,25 +225,24 @@ func (r *Request) replyInSlices(head func() []byte, pin *engine.ValuePin, next f
 }
 
 // gatherSlices makes the reply, and returns what went wrong, if anything did.
-func gatherSlices(ctx context.Context, heap Heap, reply *Gathered, pin *engine.ValuePin,
-	next func(pin *engine.ValuePin, dst []byte) (_ []byte, done bool),
+func gatherSlices(ctx context.Context, heap Heap, reply *Gathered, pin *engine.ValuePin, slice *Text,
+	next func(pin *engine.ValuePin, t *Text) (done bool),
 ) (problem string) {
-	slice, done := make([]byte, 0, 2*sliceBytes), false
-	for !done {
+	slice.Bytes = make([]byte, 0, 2*sliceBytes)
+	for done := false; !done; {
 		switch {
 		case ctx.Err() != nil:
 			return ErrBusy
 		case pin != nil && !pin.Lock():
 			return ErrPinned
 		}
-		slice, done = next(pin, slice)
+		done = next(pin, slice)
 		if pin != nil {
 			pin.Unlock()
 		}
-		if !reply.Append(heap, slice) {
+		if !reply.AppendText(heap, slice) {
 			return ErrOOM
 		}
-		slice = slice[:0]
 		runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
 	}
 	return ""

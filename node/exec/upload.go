@@ -2,8 +2,11 @@ package exec
 
 import (
 	"bytes"
+	"context"
+	"errors"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -26,6 +29,36 @@ type Uploaded struct {
 	At     int // its index among the arguments
 	Staged engine.Staged
 	Err    error // why it was discarded
+}
+
+// StageElement stages a string of n bytes, which a command will put into a hash or a list.
+func (v *Uploaded) StageElement(e *engine.Engine, n int) {
+	head := shape.AwayHead(n)
+	if v.Staged, v.Err = e.Stage(nil, len(head)+n); v.Err != nil {
+		return
+	}
+	if v.Err = v.Staged.Write(head[:]); v.Err != nil {
+		v.Staged.Discard()
+	}
+}
+
+// StageElement stages a string that a command will put into a hash or a list, so that it is not copied
+// under a lock. The view is what a value with parts takes over when the staged string is offered
+// (engine.Txn.Offer). The caller discards what is not taken over, also after an error.
+func StageElement(ctx context.Context, e *engine.Engine, text []byte) (st engine.Staged, view []byte, err error) {
+	head := shape.AwayHead(len(text))
+	if st, err = e.Stage(nil, len(head)+len(text)); err == nil {
+		err = st.Write(head[:])
+	}
+	for len(text) > 0 && err == nil {
+		n := min(len(text), RewriteStep)
+		err = errors.Join(st.Write(text[:n]), ctx.Err())
+		text = text[n:]
+	}
+	if err == nil {
+		view = st.Value()[len(head):]
+	}
+	return st, view, err
 }
 
 // Write stages the bytes of in that belong to the last value, and returns how many these are. After
@@ -58,6 +91,75 @@ func (u *Upload) Drop() {
 			v.Staged.Discard()
 		}
 	}
+}
+
+// viewElements has Args show the uploaded strings where they lie. If there was no memory for one, it
+// answers the error and reports false.
+func (r *Request) viewElements() (ok bool) {
+	if r.Upload == nil {
+		return true
+	}
+	for i := range r.Upload.Values {
+		switch v := &r.Upload.Values[i]; {
+		case v.Err != nil:
+			r.ReplyStoreError(v.Err)
+			return false
+		case v.Staged.Live():
+			r.Args[v.At] = v.Staged.Value()[len(shape.AwayHead(0)):]
+		}
+	}
+	return true
+}
+
+// hideElements undoes viewElements, so that nobody copies the strings with the arguments.
+func (r *Request) hideElements() {
+	if r.Upload != nil && r.Upload.Cmd.Values.Elements {
+		for i := range r.Upload.Values {
+			r.Args[r.Upload.Values[i].At] = nil
+		}
+	}
+}
+
+// offerElements has a value with parts take the uploaded strings over, under the lock of t, when they
+// are stored.
+func (r *Request) offerElements(t engine.Txn) {
+	if r.Upload == nil {
+		return
+	}
+	all := make([]*engine.Staged, 0, len(r.Upload.Values))
+	for i := range r.Upload.Values {
+		if st := &r.Upload.Values[i].Staged; st.Live() {
+			all = append(all, st)
+		}
+	}
+	t.Offer(all...)
+}
+
+// UseElements has Args show the strings that were uploaded for a hash or a list, and a value with parts
+// take them over when they are stored under the lock of t. LockElementRun does that itself. If ok is
+// false, the command is answered.
+func (r *Request) UseElements(t engine.Txn) (ok bool) {
+	if ok = r.viewElements(); ok {
+		r.offerElements(t)
+	}
+	return ok
+}
+
+// KeepElement returns an argument, on which UseElements was called, for use by a goroutine, until it
+// calls end. ok is false if there is no memory: the command is answered.
+func (r *Request) KeepElement(i int) (element []byte, end func(), ok bool) {
+	if r.Upload != nil {
+		if v := r.Upload.value(i); v != nil {
+			pin := v.Staged.Pin()
+			return r.Args[i], pin.Release, true
+		}
+	}
+	n, heap := int64(len(r.Args[i])), r.Heap
+	if !heap.Charge(n) {
+		r.Fail(ErrOOM)
+		return nil, nil, false
+	}
+	return bytes.Clone(r.Args[i]), func() { heap.Refund(n) }, true
 }
 
 // giveUpload is called when the request's upload has a new owner. The connection may receive the next

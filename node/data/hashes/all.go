@@ -36,7 +36,7 @@ func (w what) appendHeader(dst []byte, r *exec.Request, n int) []byte {
 	return resp.AppendArray(dst, n)
 }
 
-// append appends what is answered of a field.
+// append appends what is answered of a field of a packed hash.
 func (w what) append(dst []byte, field, value shape.Item) []byte {
 	var number shape.Decimal
 	if w&fields != 0 {
@@ -48,6 +48,21 @@ func (w what) append(dst []byte, field, value shape.Item) []byte {
 	return dst
 }
 
+// appendTo appends what is answered of a field.
+func (w what) appendTo(t *exec.Text, field, value shape.Item) {
+	if w&fields != 0 {
+		t.Element(field)
+	}
+	if w&values != 0 {
+		t.Element(value)
+	}
+}
+
+// reply answers what is answered of a field. It returns false if there is no room for the reply.
+func (w what) reply(r *exec.Request, field, value shape.Item) (fits bool) {
+	return (w&fields == 0 || r.ReplyElement(field)) && (w&values == 0 || r.ReplyElement(value))
+}
+
 // packedRoom is how many bytes of a reply a packed hash takes at most.
 const packedRoom = exec.LineRoom + shape.MaxPacked + 2*shape.MaxEntries*(len("$1024\r\n\r\n")+20)
 
@@ -55,8 +70,8 @@ func (h *hash) replyAll(w what) {
 	r := h.r
 	switch {
 	case h.big && exec.IsLong(h.table.Len(), h.table.V.Bytes()):
-		h.replyPinned(w.appendHeader(nil, r, h.len()), func(dst []byte, e shape.Element) []byte {
-			return w.append(dst, e.Key, e.Value)
+		h.replyPinned(w.appendHeader(nil, r, h.len()), func(t *exec.Text, e shape.Element) {
+			w.appendTo(t, e.Key, e.Value)
 		})
 	case h.big:
 		if !r.Room(exec.LineRoom) {
@@ -65,9 +80,7 @@ func (h *hash) replyAll(w what) {
 		r.Out = w.appendHeader(r.Out, r, h.len())
 		for number := range h.table.V.Len(blocks) {
 			h.table.Each(number, func(e shape.Element) {
-				if r.Room(e.Key.Size() + e.Value.Size() + exec.LineRoom) {
-					r.Out = w.append(r.Out, e.Key, e.Value)
-				}
+				w.reply(r, e.Key, e.Value)
 			})
 		}
 	case !r.Room(packedRoom):
@@ -83,12 +96,12 @@ func (h *hash) replyAll(w what) {
 }
 
 // replyPinned answers a long hash in slices: head, and then what each appends for its fields.
-func (h *hash) replyPinned(head []byte, each func(dst []byte, e shape.Element) []byte) {
+func (h *hash) replyPinned(head []byte, each func(to *exec.Text, e shape.Element)) {
 	t, number := h.table, 0
-	h.r.ReplyPinned(t.V, head, func(pin *engine.ValuePin, dst []byte) ([]byte, bool) {
-		for t.Pin = pin; number < pin.Len(blocks) && !exec.SliceIsFull(dst); number++ {
-			t.Each(number, func(e shape.Element) { dst = each(dst, e) })
+	h.r.ReplyPinnedText(t.V, head, func(pin *engine.ValuePin, to *exec.Text) (done bool) {
+		for t.Pin = pin; number < pin.Len(blocks) && !to.IsFull(); number++ {
+			t.Each(number, func(e shape.Element) { each(to, e) })
 		}
-		return dst, number == pin.Len(blocks)
+		return number == pin.Len(blocks)
 	})
 }

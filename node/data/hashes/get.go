@@ -18,7 +18,7 @@ func hGet(r *exec.Request) {
 	defer t.Unlock()
 	if h, ok := read(r, t); ok {
 		e, found := h.get(r.Args[2])
-		h.replyValue(r.Args[2], e, found)
+		h.replyValue(e, found)
 	}
 }
 
@@ -44,7 +44,7 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 	if !ok {
 		return
 	}
-	isAll := run.First == 0 && run.End == n
+	isAll := run.First == 0 && run.End == n && (then == nil || h.size(fields[:n]) <= copyAtOnce)
 	if passes == 2 && run.First < n && !isAll {
 		h.weigh(run, fields[run.First:run.End])
 		return
@@ -62,8 +62,13 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 		r.Out = resp.AppendArray(r.Out, len(fields))
 	}
 	fields = fields[run.First-begin : run.End-begin]
-	before := r.Produced() - int(run.Sum)
+	before, begun := r.Produced()-int(run.Sum), len(r.Out)
 	for i, field := range fields {
+		if len(r.Out)-begun > copyAtOnce && !(isAll && then != nil) {
+			isAll, fields = false, fields[:i]
+			run.End = run.First + i
+			break
+		}
 		e, found := h.get(field)
 		found = found && !(once && contains(fields[:i], field))
 		if found && r.Produced()-before+e.value.Size() > exec.MaxReply {
@@ -71,7 +76,7 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 			r.Fail(errReplyTooLarge)
 			return
 		}
-		if !h.replyValue(field, e, found) {
+		if !h.replyValue(e, found) {
 			return
 		}
 	}
@@ -87,14 +92,22 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 	}
 }
 
+// copyAtOnce is how many bytes of values are copied in one run, about.
+const copyAtOnce = 64 << 10
+
+// size is about how many bytes a reply with the values of some fields has.
+func (h *hash) size(fields [][]byte) (size int64) {
+	for _, field := range fields {
+		e, _ := h.get(field)
+		size += int64(e.value.Size() + exec.LineRoom/4)
+	}
+	return size
+}
+
 // weigh looks at the fields of one run, and ends the command if a reply with their values, and
 // those of the runs before, would be too large.
 func (h *hash) weigh(run *exec.Elements, fields [][]byte) {
-	sum := run.Sum
-	for _, field := range fields {
-		e, _ := h.get(field)
-		sum += int64(e.value.Size() + exec.LineRoom/4)
-	}
+	sum := run.Sum + h.size(fields)
 	if sum > exec.MaxReply {
 		h.r.Fail(errReplyTooLarge)
 		return

@@ -69,12 +69,15 @@ func (w what) appendList(dst []byte, r *exec.Request, n int) []byte {
 	return resp.AppendArray(dst, n)
 }
 
-// appendPair appends a field of such a list.
-func (w what) appendPair(dst []byte, r *exec.Request, field, value shape.Item) []byte {
-	if w == fields|values && r.Version() != resp.RESP2 {
-		dst = resp.AppendArray(dst, 2)
+// replyPair answers a field of such a list. It returns false if there is no room for the reply.
+func (w what) replyPair(r *exec.Request, field, value shape.Item) (fits bool) {
+	if !r.Room(exec.LineRoom) {
+		return false
 	}
-	return w.append(dst, field, value)
+	if w == fields|values && r.Version() != resp.RESP2 {
+		r.Out = resp.AppendArray(r.Out, 2)
+	}
+	return w.reply(r, field, value)
 }
 
 // randomAtOnce is how many random fields are answered in one run.
@@ -137,10 +140,9 @@ func repeated(r *exec.Request, w what, n int64) {
 			r.Fail(errReplyTooLarge)
 			return
 		}
-		if !r.Room(field.Size() + value.Size() + 2*exec.LineRoom) {
+		if !w.replyPair(r, field, value) {
 			return
 		}
-		r.Out = w.appendPair(r.Out, r, field, value)
 	}
 	if end < n {
 		locks.State = &drawing{begun: true, done: end}
@@ -166,8 +168,8 @@ func (h *hash) distinct(w what, n int) {
 		r.Out = w.appendList(r.Out, r, n)
 		pick := picker{left: all, want: n}
 		each := func(field, value shape.Item) {
-			if pick.next() && r.Room(field.Size()+value.Size()+2*exec.LineRoom) {
-				r.Out = w.appendPair(r.Out, r, field, value)
+			if pick.next() {
+				w.replyPair(r, field, value)
 			}
 		}
 		if h.big {
@@ -185,14 +187,14 @@ func (h *hash) distinct(w what, n int) {
 	default:
 		pick := picker{left: all, want: n}
 		version := r.Version()
-		h.replyPinned(w.appendList(nil, r, n), func(dst []byte, e shape.Element) []byte {
+		h.replyPinned(w.appendList(nil, r, n), func(t *exec.Text, e shape.Element) {
 			if !pick.next() {
-				return dst
+				return
 			}
 			if w == fields|values && version != resp.RESP2 {
-				dst = resp.AppendArray(dst, 2)
+				t.Bytes = resp.AppendArray(t.Bytes, 2)
 			}
-			return w.append(dst, e.Key, e.Value)
+			w.appendTo(t, e.Key, e.Value)
 		})
 	}
 }
@@ -233,8 +235,6 @@ func (h *hash) fewDistinct(w what, n int) {
 			continue
 		}
 		seen[string(text)] = true
-		if r.Room(field.Size() + value.Size() + 2*exec.LineRoom) {
-			r.Out = w.appendPair(r.Out, r, field, value)
-		}
+		w.replyPair(r, field, value)
 	}
 }

@@ -21,15 +21,16 @@ func hScan(r *exec.Request) {
 		if !ok {
 			return
 		}
-		body, found, next := h.scan(&q, cursor, r.Worker.Body[:0])
-		r.ReplyScan(next, found, body)
-		r.Worker.KeepBody(body)
+		body := r.NewText(r.Worker.Body)
+		found, next := h.scan(&q, cursor, &body)
+		r.ReplyScanText(next, found, &body)
+		r.Worker.KeepBody(body.Bytes)
 	})
 }
 
 // scan appends the fields from a cursor on, and returns how many strings there are, and the next
 // cursor.
-func (h *hash) scan(q *exec.ElementScan, cursor uint64, dst []byte) (body []byte, found int, next uint64) {
+func (h *hash) scan(q *exec.ElementScan, cursor uint64, body *exec.Text) (found int, next uint64) {
 	w := fields | values
 	if q.NoValues {
 		w = fields
@@ -37,14 +38,14 @@ func (h *hash) scan(q *exec.ElementScan, cursor uint64, dst []byte) (body []byte
 	visit := func(field, value shape.Item) {
 		var number shape.Decimal
 		if q.Matches(field.Text(&number)) {
-			dst = w.append(dst, field, value)
+			w.appendTo(body, field, value)
 			found++
 		}
 	}
 	if h.big {
 		for next = cursor; ; {
 			next = h.table.Scan(next, 1, func(e shape.Element) { visit(e.Key, e.Value) })
-			if next == 0 || q.IsFull(len(dst)) {
+			if next == 0 || q.IsFull(body.Len()) {
 				break
 			}
 		}
@@ -57,5 +58,5 @@ func (h *hash) scan(q *exec.ElementScan, cursor uint64, dst []byte) (body []byte
 	if !q.NoValues {
 		found *= 2
 	}
-	return dst, found, next
+	return found, next
 }

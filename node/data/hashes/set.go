@@ -53,7 +53,7 @@ func hSetNX(r *exec.Request) {
 	}
 	defer t.Unlock()
 	h, ok := open(r, t)
-	if !ok {
+	if !ok || !r.UseElements(t) {
 		return
 	}
 	_, there := h.get(r.Args[2])

@@ -82,9 +82,9 @@ func (h *hash) get(field []byte) (e element, ok bool) {
 	return element{value: h.packed.Item(at[0], 1), at: at[0]}, true
 }
 
-// replyValue answers the value of a field. A long value is pinned, not copied. It returns false if
+// replyValue answers the value of a field. It returns false if
 // there is no room for the reply.
-func (h *hash) replyValue(field []byte, e element, ok bool) (fits bool) {
+func (h *hash) replyValue(e element, ok bool) (fits bool) {
 	r := h.r
 	switch {
 	case !ok:
@@ -92,20 +92,8 @@ func (h *hash) replyValue(field []byte, e element, ok bool) (fits bool) {
 			return false
 		}
 		r.ReplyNull()
-	case h.big && e.value.Size() >= exec.PinFrom:
-		if !r.Room(exec.LineRoom) {
-			return false
-		}
-		if pin, pinned := h.table.PinValue(field); pinned {
-			r.ReplyPin(pin, shape.PinnedFrom, len(pin.Value()))
-			return true
-		}
-		fallthrough
 	default:
-		if !r.Room(e.value.Size() + exec.LineRoom) {
-			return false
-		}
-		r.ReplyElement(e.value)
+		return r.ReplyElement(e.value)
 	}
 	return true
 }

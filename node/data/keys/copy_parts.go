@@ -21,9 +21,11 @@ type copying struct {
 	live    bool // the copy is there, or was
 	plane   int
 	number  int
-	fillers []int  // numbers of this plane that the original does not use
-	place   uint64 // in the log's snapshot
-	noted   bool   // that is complete
+	long    engine.Pin    // the next part, if it is too long to be copied under a lock
+	staged  engine.Staged // its copy
+	fillers []int         // numbers of this plane that the original does not use
+	place   uint64        // in the log's snapshot
+	noted   bool          // that is complete
 
 	e   *engine.Engine
 	p   uint16
@@ -73,12 +75,22 @@ func (c *copying) step(t engine.Txn) (done bool, err error) {
 }
 
 func (c *copying) parts(t engine.Txn, v, to engine.Parts) error {
+	if c.staged.Live() {
+		return c.longPart(t, v, to)
+	}
 	var sizes [copyParts]int
 	n, bytes := 0, 0
 	for n < copyParts && c.number+n < v.Len(c.plane) && bytes < copyBytes {
 		sizes[n] = max(1, v.SizeOf(c.plane, c.number+n))
+		if sizes[n] > copyBytes {
+			break
+		}
 		bytes += sizes[n]
 		n++
+	}
+	if n == 0 {
+		c.long, _ = v.Pin(c.plane, c.number)
+		return nil
 	}
 	if err := t.Reserve(engine.Room{Parts: sizes[:n], Spared: []engine.Parts{v, to}}); err != nil {
 		return err
@@ -99,6 +111,37 @@ func (c *copying) parts(t engine.Txn, v, to engine.Parts) error {
 		c.number++
 	}
 	return nil
+}
+
+// longPart adds the copy of a long part.
+func (c *copying) longPart(t engine.Txn, v, to engine.Parts) error {
+	if err := t.Reserve(engine.Room{Parts: []int{engine.StagedRoom}, Spared: []engine.Parts{v, to}}); err != nil {
+		return err
+	}
+	number, err := to.AddStaged(c.plane, &c.staged)
+	if err == nil && number != c.number {
+		panic("BUG: a copied part has another number")
+	}
+	c.number++
+	return err
+}
+
+// stage copies a long part, without a lock.
+func (c *copying) stage(ctx context.Context) (err error) {
+	if !c.long.Live() {
+		return nil
+	}
+	defer c.long.Release()
+	part := c.long.Value()
+	if c.staged, err = c.e.Stage(nil, len(part)); err != nil {
+		return err
+	}
+	for ; len(part) > 0 && err == nil; err = errors.Join(err, ctx.Err()) {
+		n := min(len(part), exec.RewriteStep)
+		err = c.staged.Write(part[:n])
+		part = part[n:]
+	}
+	return err
 }
 
 // noteBytes is how many bytes of the copy are logged under one lock.
@@ -174,6 +217,9 @@ func (c *copying) Run(ctx context.Context) {
 		t := hold.Lock()
 		done, c.err = c.step(t)
 		t.Unlock()
+		if c.err == nil {
+			c.err = c.stage(ctx)
+		}
 		runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
 	}
 }
@@ -193,6 +239,9 @@ func (c *copying) Reply(r *exec.Request) {
 
 // End removes the copy if it got no key.
 func (c *copying) End() {
+	if c.staged.Live() {
+		c.staged.Discard()
+	}
 	if c.live {
 		t := c.e.Lock(c.p, c.now)
 		defer t.Unlock()

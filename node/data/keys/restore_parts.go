@@ -139,13 +139,42 @@ func (a *aside) add(ctx context.Context, batch []rdb.Element) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	staged, err := a.stageLong(ctx, &batch[len(batch)-1])
+	if staged.Live() {
+		defer func() {
+			if staged.Live() {
+				staged.Discard()
+			}
+		}()
+	}
+	if err != nil {
+		return err
+	}
 	t := a.e.Lock(a.p, a.now)
 	defer t.Unlock()
 	v, ok := t.Aside(&a.key)
 	if !ok {
 		return errEvicted
 	}
+	t.Offer(&staged)
 	return a.typ.Collection.Add(v, &a.work, batch)
+}
+
+// stageLong stages the string of an element that is too long to be copied under a lock. Then the element
+// has a view of what is staged.
+func (a *aside) stageLong(ctx context.Context, x *rdb.Element) (st engine.Staged, err error) {
+	s := &x.First
+	if a.typ.Collection.Kind == rdb.KindHash {
+		s = &x.Second
+	}
+	if len(*s) < restoreBytes {
+		return st, nil
+	}
+	st, view, err := exec.StageElement(ctx, a.e, *s)
+	if err == nil {
+		*s = view
+	}
+	return st, err
 }
 
 // publish stores the value under the key.

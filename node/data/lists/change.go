@@ -29,6 +29,9 @@ func lSet(r *exec.Request) {
 			r.Fail(ErrIndex)
 			return
 		}
+		if !r.UseElements(t) {
+			return
+		}
 		if err := l.set(position, r.Args[3]); err != nil {
 			r.ReplyValueError(err)
 			return
@@ -49,6 +52,7 @@ type edit struct {
 	position int // where it goes on, or how many elements are in front of those that stay
 	removed  int
 	kept     int // elements that stay
+	compared int // bytes of the element at position that are equal, see comparison
 }
 
 // openEdit locks the list of a command that goes through it. If ok is false, the request is taken
@@ -75,21 +79,21 @@ func (rest *edit) goOn(locks *exec.KeyLocks) {
 	locks.Stop(1, 0)
 }
 
-// search looks for an element among as many as left says, from a position on or, if back, in front
-// of it, and takes from left those it has looked at. It returns where the element is, or -1; and
-// where to go on.
-func (l *list) search(position int, element []byte, back bool, left *int) (at, next int) {
+// search looks for an element among as many as left says, from where the command has come or, if
+// back, in front of that, and takes from left those it has looked at. It returns where the element is,
+// or -1.
+func (l *list) search(rest *edit, element []byte, back bool, left *int) (at int) {
 	at = -1
+	c, position := comparison{element, rest.compared}, rest.position
 	look := func(x shape.Item) bool {
-		var number shape.Decimal
-		if *left == 0 {
+		equal, ended := c.is(x, left)
+		if !ended {
 			return false
 		}
-		*left--
 		if back {
 			position--
 		}
-		if string(x.Text(&number)) == string(element) {
+		if equal {
 			at = position
 		}
 		if !back {
@@ -102,7 +106,8 @@ func (l *list) search(position int, element []byte, back bool, left *int) (at, n
 	} else {
 		l.each(position, look)
 	}
-	return at, position
+	rest.position, rest.compared = position, c.same
+	return at
 }
 
 // lInsert: LINSERT key BEFORE|AFTER pivot element
@@ -124,8 +129,11 @@ func lInsert(r *exec.Request) {
 		r.ReplyInt(0)
 		return
 	}
+	if !r.UseElements(l.txn) {
+		return
+	}
 	left := searchAtOnce
-	at, next := l.search(rest.position, r.Args[3], false, &left)
+	at := l.search(rest, r.Args[3], false, &left)
 	switch {
 	case at >= 0:
 		length := l.len() + 1
@@ -134,10 +142,9 @@ func lInsert(r *exec.Request) {
 			return
 		}
 		r.ReplyInt(int64(length))
-	case next >= l.len():
+	case rest.position >= l.len():
 		r.ReplyInt(-1)
 	default:
-		rest.position = next
 		rest.goOn(&locks)
 	}
 }
@@ -165,6 +172,9 @@ func lRem(r *exec.Request) {
 	if locks.State == nil && back {
 		rest.position = l.len()
 	}
+	if !r.UseElements(l.txn) {
+		return
+	}
 	ended, err := l.removeEqual(rest, r.Args[3], most, back)
 	switch {
 	case err != nil:
@@ -184,10 +194,9 @@ func (l *list) removeEqual(rest *edit, element []byte, most int, back bool) (end
 	}
 	left := searchAtOnce
 	for range removeAtOnce {
-		at, next := l.search(rest.position, element, back, &left)
+		at := l.search(rest, element, back, &left)
 		if at < 0 {
-			rest.position = next
-			ended = back && next <= 0 || !back && next >= l.len()
+			ended = back && rest.position <= 0 || !back && rest.position >= l.len()
 			break
 		}
 		rest.removed++

@@ -25,15 +25,19 @@ func lPos(r *exec.Request) {
 		return
 	}
 	s.begin(l.len())
-	if l.big && s.left > searchAtOnce {
-		s.element = append([]byte(nil), s.element...)
+	if !r.UseElements(t) {
+		return
+	}
+	s.element = r.Args[2]
+	if l.big && s.left > searchAtOnce/searchCost(len(s.element)) {
 		s.searchPinned(r, l.tree.V)
 		return
 	}
 	places := r.Worker.Body[:0]
+	left := math.MaxInt // there are few
 	look := func(x shape.Item) bool {
 		var more bool
-		places, more = s.look(places, x)
+		places, more = s.look(places, x, &left)
 		return more
 	}
 	switch {
@@ -49,7 +53,7 @@ func lPos(r *exec.Request) {
 
 // posSearch is an LPOS.
 type posSearch struct {
-	element []byte
+	comparison
 	rank    int // matches that are passed, plus 1
 	count   int // matches to be answered, or math.MaxInt
 	several bool
@@ -64,7 +68,7 @@ type posSearch struct {
 
 // parsePos parses the options. If they are wrong it answers the error and ok is false.
 func parsePos(r *exec.Request) (s posSearch, ok bool) {
-	s = posSearch{element: r.Args[2], rank: 1, count: 1, maxLen: math.MaxInt}
+	s = posSearch{rank: 1, count: 1, maxLen: math.MaxInt}
 	for i := 3; i < len(r.Args); i += 2 {
 		n := 0
 		switch option := r.Args[i]; {
@@ -126,9 +130,12 @@ func (s *posSearch) begin(length int) {
 }
 
 // look looks at the next element, and appends its position if it is to be answered. It returns
-// false after the last one.
-func (s *posSearch) look(places []byte, x shape.Item) (_ []byte, more bool) {
-	var number shape.Decimal
+// false after the last one, and when nothing is left for this run.
+func (s *posSearch) look(places []byte, x shape.Item, left *int) (_ []byte, more bool) {
+	equal, ended := s.is(x, left)
+	if !ended {
+		return places, false
+	}
 	position := s.next
 	if s.back {
 		position--
@@ -137,7 +144,7 @@ func (s *posSearch) look(places []byte, x shape.Item) (_ []byte, more bool) {
 		s.next++
 	}
 	s.left--
-	if string(x.Text(&number)) == string(s.element) {
+	if equal {
 		if s.rank--; s.rank <= 0 {
 			places = resp.AppendInt(places, int64(position))
 			if s.found++; s.found == s.count {
@@ -162,23 +169,24 @@ func (s *posSearch) appendHead(dst []byte, version resp.Version) []byte {
 // searchPinned searches a long list in slices, as it is now.
 func (s posSearch) searchPinned(r *exec.Request, v engine.Parts) {
 	version := r.Version()
+	element, end, ok := r.KeepElement(2)
+	if !ok {
+		return
+	}
+	s.element = element
 	r.ReplyPinnedCounted(v, func() []byte { return s.appendHead(nil, version) },
 		func(pin *engine.ValuePin, dst []byte) ([]byte, bool) {
 			dst = s.slice(pin, dst)
 			return dst, s.left == 0
-		})
+		}, end)
 }
 
 // slice looks at the elements of one lock.
 func (s *posSearch) slice(pin *engine.ValuePin, places []byte) []byte {
 	tree, left := shape.PinnedList(pin), searchAtOnce
 	look := func(x shape.Entry) bool {
-		if left == 0 {
-			return false
-		}
-		left--
 		var more bool
-		places, more = s.look(places, x.First)
+		places, more = s.look(places, x.First, &left)
 		return more
 	}
 	if s.back {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
@@ -39,14 +40,48 @@ func move(r *exec.Request, from, to end) {
 	if !ok {
 		return
 	}
-	var number shape.Decimal
 	position := source.first(from, 1)
-	element := append(r.Worker.Number[:0], source.at(position).Text(&number)...)
+	item := source.at(position)
+	if source.big && item.Size() >= exec.LongElement {
+		if lent, element, long := source.tree.Lend(position); long {
+			moveLong(&source, &target, lent, element, from, to)
+			return
+		}
+	}
+	var number shape.Decimal
+	element := append(r.Worker.Number[:0], item.Text(&number)...)
 	if err := source.moveTo(&target, element, from, to); err != nil {
 		r.ReplyValueError(err)
 		return
 	}
 	r.ReplyBulk(element)
+}
+
+// moveLong is moveTo of an element that is not copied: its memory was lent, and the target takes it
+// over.
+func moveLong(source, target *list, lent engine.Staged, element []byte, from, to end) {
+	r, t, start := source.r, source.txn, len(source.r.Out)
+	fits := r.ReplyView(element)
+	err := error(nil)
+	if fits {
+		t.Offer(&lent)
+		err = source.moveTo(target, element, from, to)
+	}
+	if !lent.Live() {
+		return
+	}
+	if fits && err == nil {
+		panic("BUG: a long element was copied")
+	}
+	if again, ok := open(r, t, source.key); ok && again.big {
+		again.tree.Return(again.first(from, 1), &lent)
+	} else {
+		lent.Discard() // the list was evicted
+	}
+	if err != nil {
+		r.Undo(start)
+		r.ReplyValueError(err)
+	}
 }
 
 // moveTo moves the element at one end of a list to an end of another one, or of the same. It

@@ -49,10 +49,9 @@ func popOne(r *exec.Request, from end) {
 	}
 	position := l.first(from, 1)
 	start, element := len(r.Out), l.at(position)
-	if !r.Room(element.Size() + exec.LineRoom) {
+	if !r.ReplyElement(element) {
 		return
 	}
-	r.ReplyElement(element)
 	if err := l.remove(position, 1); err != nil {
 		r.Undo(start)
 		r.ReplyValueError(err)
@@ -120,10 +119,9 @@ func popMany(l *list, locks *exec.KeyLocks, from end, count, key int) {
 	}
 	start, n, fits := len(r.Out), 0, true
 	reply := func(element shape.Item) bool {
-		if fits = r.Room(element.Size() + exec.LineRoom); !fits {
+		if fits = r.ReplyElement(element); !fits {
 			return false
 		}
-		r.ReplyElement(element)
 		n++
 		return n < min(rest.left, popElements) && len(r.Out)-start < popBytes
 	}

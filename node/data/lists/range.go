@@ -93,40 +93,49 @@ func lRange(r *exec.Request) {
 		replyPinned(r, &l, from, n)
 		return
 	}
+	begun, left, isLong := len(r.Out), n, false
 	r.Out = resp.AppendArray(r.Out, n)
 	if n == 0 {
 		return
 	}
 	out := r.Out // a copy, which costs less to append to
+	most := min(cap(out), begun+exec.LongBytes)
 	l.each(from, func(element shape.Item) bool {
-		if cap(out)-len(out) < element.Size()+exec.LineRoom {
-			r.Out = out
-			fits := r.Room(element.Size() + exec.LineRoom)
-			if out = r.Out; !fits {
-				return false
-			}
+		left--
+		size := element.Size()
+		if len(out)+size+exec.LineRoom <= most && size < exec.LongElement {
+			out = appendElement(out, element)
+			return left > 0
 		}
-		out = appendElement(out, element)
-		n--
-		return n > 0
+		if isLong = l.big && len(out)-begun >= exec.LongBytes; isLong { // these are longer than others of the list
+			return false
+		}
+		r.Out = out
+		fits := r.ReplyElement(element)
+		out = r.Out
+		most = min(cap(out), begun+exec.LongBytes)
+		return fits && left > 0
 	})
-	r.Out = out
+	if r.Out = out; isLong {
+		r.Undo(begun)
+		replyPinned(r, &l, from, n)
+	}
 }
 
 // replyPinned answers a long range in slices.
 func replyPinned(r *exec.Request, l *list, from, n int) {
 	end := from + n
-	r.ReplyPinned(l.tree.V, resp.AppendArray(nil, n), func(pin *engine.ValuePin, dst []byte) ([]byte, bool) {
+	r.ReplyPinnedText(l.tree.V, resp.AppendArray(nil, n), func(pin *engine.ValuePin, t *exec.Text) (done bool) {
 		tree := shape.PinnedList(pin)
 		from = tree.Walk(from, func(x shape.Entry) bool {
-			if from == end || exec.SliceIsFull(dst) {
+			if from == end || t.IsFull() {
 				return false
 			}
-			dst = appendElement(dst, x.First)
+			t.Element(x.First)
 			from++
 			return true
 		})
-		return dst, from == end
+		return from == end
 	})
 }
 

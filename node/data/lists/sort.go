@@ -37,7 +37,9 @@ type sorting struct {
 	from, n int // of the result
 	seen    int // elements that were looked at
 	all     []sorted
-	text    []byte // where the elements' bytes go
+	text    []byte        // where the elements' bytes go
+	long    []engine.Pin  // of elements that are not copied
+	staged  engine.Staged // of a long one that is to be stored
 	charged int64
 	problem string
 
@@ -162,7 +164,18 @@ func (s *sorting) add(text []byte) {
 	if s.native && (at < s.from || at >= s.from+s.n) {
 		return
 	}
-	s.all = append(s.all, sorted{text: s.keep(text)})
+	s.all = append(s.all, sorted{text: s.hold(text)})
+}
+
+// hold returns an element that stays as it is: a copy, or the element itself, pinned.
+func (s *sorting) hold(text []byte) []byte {
+	if len(text) >= exec.LongElement {
+		if pin, ok := s.engine.PinView(text); ok {
+			s.long = append(s.long, pin)
+			return text
+		}
+	}
+	return s.keep(text)
 }
 
 // keep returns a copy of the text.
@@ -217,6 +230,7 @@ func (s *sorting) keepOptions() {
 // RunBetween does what takes long, in a goroutine.
 func (s *sorting) RunBetween(ctx context.Context) {
 	if s.ran {
+		s.stageNext(ctx)
 		return
 	}
 	s.ran = true
@@ -229,6 +243,7 @@ func (s *sorting) RunBetween(ctx context.Context) {
 		runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
 	})
 	s.flush()
+	s.stageNext(ctx)
 	if ctx.Err() != nil {
 		s.problem = exec.ErrBusy
 	}
@@ -377,12 +392,20 @@ func (s *sorting) emit(text []byte, found bool) {
 	switch {
 	case s.problem != "":
 	case s.store != nil:
-		s.results = append(s.results, s.keep(text))
+		s.results = append(s.results, s.keepResult(text))
 	case !found:
 		s.emitText(resp.AppendNull(nil, s.version))
 	default:
 		s.slice = resp.AppendBulk(s.slice, text)
 	}
+}
+
+// keepResult returns what is to be stored: an element stays until the end.
+func (s *sorting) keepResult(text []byte) []byte {
+	if len(text) >= exec.LongElement && len(s.gets) == 0 && len(s.long) > 0 {
+		return text
+	}
+	return s.keep(text)
 }
 
 // emitText adds a piece of the reply, which flush passes on when the shard is not locked.
@@ -410,39 +433,19 @@ func (s *sorting) answer(r *exec.Request) {
 	}
 }
 
-// storeSome stores results of one run, and reports whether it has stored all. Until then, and after
-// an error, the key has what it had.
-func (s *sorting) storeSome(r *exec.Request, t engine.Txn) (done bool) {
-	s.built.Type = &listType
-	var err error
-	for bytes, first := 0, s.stored; s.stored < len(s.results) && s.stored-first < sortAtOnce && bytes < popBytes && err == nil; {
-		all := s.elements[:0]
-		for ; s.stored < len(s.results) && len(all) < exec.AddAtOnce && bytes < popBytes; s.stored++ {
-			all = append(all, rdb.Element{First: s.results[s.stored]})
-			bytes += len(s.results[s.stored])
-		}
-		err = s.built.Add(t, all)
-		s.elements = all
-	}
-	if err == nil {
-		if s.stored < len(s.results) {
-			return false
-		}
-		err = s.built.Publish(t, s.store)
-	}
-	if err != nil {
-		s.built.Drop(t)
-		s.problem = exec.ErrOOM
-	}
-	return true
-}
-
 // End frees what the command has kept.
 func (s *sorting) End() {
 	if s.pin != nil {
 		s.pin.Release()
 		s.pin = nil
 	}
+	for i := range s.long {
+		s.long[i].Release()
+	}
+	if s.staged.Live() {
+		s.staged.Discard()
+	}
+	s.long = nil
 	s.heap.Refund(s.charged)
 	s.charged, s.all, s.results, s.text = 0, nil, nil, nil
 	s.reply.End()

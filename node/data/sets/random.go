@@ -255,7 +255,7 @@ func (s *set) replyAnyOf(count int64) {
 	head := resp.AppendArray(nil, int(count))
 	if s.big {
 		t := s.table
-		r.ReplyPinned(t.V, head, func(pin *engine.ValuePin, dst []byte) ([]byte, bool) {
+		r.ReplyPinned(t.V, head, func(pin *engine.ValuePin, dst []byte) ([]byte, bool) { // copied, so that memory bounds it
 			t.Pin = pin
 			for n := 0; n < randAtOnce && count > 0 && !exec.SliceIsFull(dst); n++ {
 				e, _ := t.Random(rand.Uint32N)
@@ -335,16 +335,16 @@ func (s *set) replySampleNow(count int) {
 // replySample is replySampleNow in slices.
 func (s *set) replySample(count int) {
 	t, number, x := s.table, 0, sample{count, s.table.Len()}
-	s.r.ReplyPinned(t.V, resp.AppendArray(nil, count), func(pin *engine.ValuePin, dst []byte) ([]byte, bool) {
+	s.r.ReplyPinnedText(t.V, resp.AppendArray(nil, count), func(pin *engine.ValuePin, to *exec.Text) (done bool) {
 		t.Pin = pin
-		for blocksLeft := randAtOnce; blocksLeft > 0 && number < pin.Len(blocks) && !exec.SliceIsFull(dst); blocksLeft-- {
+		for blocksLeft := randAtOnce; blocksLeft > 0 && number < pin.Len(blocks) && !to.IsFull(); blocksLeft-- {
 			t.Each(number, func(e shape.Element) {
 				if x.takes() {
-					dst = appendMember(dst, e.Key)
+					to.Element(e.Key)
 				}
 			})
 			number++
 		}
-		return dst, number == pin.Len(blocks)
+		return number == pin.Len(blocks)
 	})
 }

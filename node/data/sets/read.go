@@ -147,10 +147,10 @@ func (s *set) piece(place int, f func(member shape.Item)) (done bool) {
 // answered an error.
 func (s *set) replyPinned(head []byte) bool {
 	t, number := s.table, 0
-	return s.r.ReplyPinned(t.V, head, func(pin *engine.ValuePin, dst []byte) ([]byte, bool) {
-		for t.Pin = pin; number < pin.Len(blocks) && !exec.SliceIsFull(dst); number++ {
-			t.Each(number, func(e shape.Element) { dst = appendMember(dst, e.Key) })
+	return s.r.ReplyPinnedText(t.V, head, func(pin *engine.ValuePin, to *exec.Text) (done bool) {
+		for t.Pin = pin; number < pin.Len(blocks) && !to.IsFull(); number++ {
+			t.Each(number, func(e shape.Element) { to.Element(e.Key) })
 		}
-		return dst, number == pin.Len(blocks)
+		return number == pin.Len(blocks)
 	})
 }

@@ -6,41 +6,50 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// A string that is too long for its block is a part of its own: its length in four bytes, and then
-// the string. The block has the part's number.
-const awayHead = 4
+// A string that is too long for its block is a part of its own: its length in four bytes, four bytes
+// of the hash if it is the key of a table's element or of a ranked tree's entry, and then the string. So
+// nothing that moves entries reads long strings. The block has the part's number.
+//
+// A very long one is not copied under the shard's lock. It is written beforehand, to a staged part
+// (AwayHead), and Add takes that over if it was offered (engine.Txn.Offer).
+const awayHead = 8
+
+// AwayHead returns what stands in front of a string of n bytes in a part that is staged: of a value of
+// a table, or of an entry of a tree without ranks.
+func AwayHead(n int) (head [awayHead]byte) {
+	binary.LittleEndian.PutUint32(head[:], uint32(n))
+	return head
+}
 
 func awayString(part []byte) []byte {
 	return part[awayHead : awayHead+int(binary.LittleEndian.Uint32(part))]
 }
 
+// awayHash is the hash of a key that is a part, as far as blocks and indexes need it.
+func awayHash(part []byte) uint32 { return binary.LittleEndian.Uint32(part[4:]) }
+
 func awaySize(n int) int { return awayHead + n }
 
-// awayHash is the hash of a string of a ranked tree, which stands behind the string: so nothing that
-// moves entries reads long strings.
-func awayHash(part []byte) uint32 {
-	return binary.LittleEndian.Uint32(part[awayHead+binary.LittleEndian.Uint32(part):])
-}
-
-const hashLen = 4
-
-// awaySize is how many bytes the part of a string needs.
-func (p *probe) awaySize() int {
-	if p.hashed {
-		return awaySize(p.length()) + hashLen
+// awayRoom is what is reserved for a string.
+func awayRoom(v engine.Parts, s []byte, n int) int {
+	if n >= longString && v.Offered(s, awayHead) != nil {
+		return engine.StagedRoom
 	}
-	return awaySize(p.length())
+	return awaySize(n)
 }
 
 // addAway stores a string in a part, which was reserved.
 func addAway(v engine.Parts, plane int, p *probe) (number int, err error) {
-	number, part, err := v.Add(plane, p.awaySize())
+	if p.length() >= longString {
+		if st := v.Offered(p.s, awayHead); st != nil {
+			return v.AddStaged(plane, st)
+		}
+	}
+	number, part, err := v.Add(plane, awaySize(p.length()))
 	if err == nil {
 		binary.LittleEndian.PutUint32(part, uint32(p.length()))
+		binary.LittleEndian.PutUint32(part[4:], p.hash)
 		copy(part[awayHead:], p.s)
-		if p.hashed {
-			binary.LittleEndian.PutUint32(part[awaySize(p.length()):], p.hash)
-		}
 	}
 	return number, err
 }

@@ -27,8 +27,8 @@ func (t *Table) Check() error {
 		}
 		for e, off := 0, blockHead; e < b.count(); e++ {
 			at := place{e, off}
-			h := t.hashOf(b, at)
-			if bucket(h, n) != number || b.slot(e)[0] != tagOf(h) {
+			h := t.wholeHashOf(b, at)
+			if bucket(h, n) != number || b.slot(e)[0] != tagOf(h) || t.hashOf(b, at) != uint32(h) {
 				return fmt.Errorf("block %d of %d has an element with hash %x", number, n, h)
 			}
 			for i, code := range b.slot(e)[tagFront:] {

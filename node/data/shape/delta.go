@@ -38,7 +38,11 @@ const (
 
 // NoteSet adds to the delta in w that an element was set. Note logs the delta.
 func (t *Table) NoteSet(w *Work, key, value []byte, expireAt int64) {
-	if t.V.Fed() {
+	switch {
+	case !t.V.Fed():
+	case len(w.delta)+len(key)+len(value) > engine.MaxNote:
+		w.tooLong = true
+	default:
 		w.delta = t.appendSet(w.delta, key, value, expireAt)
 	}
 }
@@ -53,14 +57,19 @@ func (t *Table) NoteDelete(w *Work, key []byte) {
 // Note logs the delta in w, once for all changes of a command under one lock. A command that has
 // changed the table always calls it, even if nothing was added.
 func (w *Work) Note(v engine.Parts) {
-	v.Note(w.delta)
+	if w.tooLong {
+		v.NoteTooLong()
+	} else {
+		v.Note(w.delta)
+	}
+	w.tooLong = false
 	if w.delta = w.delta[:0]; cap(w.delta) > maxKept {
 		w.delta = nil
 	}
 }
 
 // Forget drops the delta in w, because nothing has changed.
-func (w *Work) Forget() { w.delta = w.delta[:0] }
+func (w *Work) Forget() { w.delta, w.tooLong = w.delta[:0], false }
 
 // maxKept is how many bytes of scratch memory are kept.
 const maxKept = 64 << 10

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
 // unitBits are enough for the units of the longest string, cursorBits for a cursor of Scan.
@@ -82,7 +84,7 @@ func (t *Table) isPassOf(p *dumpPlace, b block, at place) bool {
 	}
 	zeros := bits.LeadingZeros8(b.slot(at.entry)[0])
 	if zeros == 8 && p.passes > 8 {
-		zeros = bits.LeadingZeros64(t.hashOf(b, at))
+		zeros = bits.LeadingZeros64(t.wholeHashOf(b, at))
 	}
 	return min(zeros, p.passes) == p.pass
 }
@@ -122,7 +124,7 @@ func (t *Table) dumpPass(p *dumpPlace, dst []byte, start, atMost int) (delta []b
 
 // NoteAll logs all elements of a table that has just been made.
 func (t *Table) NoteAll(w *Work) {
-	if t.V.Fed() {
+	if w.tooLong = t.V.Bytes() > engine.MaxNote; t.V.Fed() && !w.tooLong {
 		w.delta, _, _ = t.Dump(0, w.delta[:0], math.MaxInt)
 	}
 	w.Note(t.V)
@@ -175,7 +177,7 @@ func (t *Table) eachLong(number int, f func(hash uint64, at place)) {
 		if x := t.element(b, at); !x.isLong() || t.isDue(x.ExpireAt) {
 			continue
 		}
-		f(uint64(bits.Reverse32(uint32(t.hashOf(b, at)))), at)
+		f(uint64(bits.Reverse32(t.hashOf(b, at))), at)
 	}
 }
 
@@ -257,7 +259,9 @@ func (t *Table) setPiece(w *Work, d *deltaReader, key []byte) (soonest int64, er
 		return 0, err
 	}
 	binary.LittleEndian.PutUint32(part, uint32(total))
-	clear(part[awaySize(len(piece)):awaySize(total)])
+	if total <= engine.ReplyPiece { // a longer extent is one of zeros
+		clear(part[awaySize(len(piece)):awaySize(total)])
+	}
 	return at, nil
 }
 

@@ -98,6 +98,9 @@ func (i Item) Text(buf *Decimal) []byte {
 	return i.raw()
 }
 
+// Long is a view of a string that is longer than any integer's decimal.
+func (i Item) Long() []byte { return i.raw() }
+
 // raw is the string of an item that is not an integer. An item in a part has been resolved, so its
 // bytes are the string.
 func (i Item) raw() []byte {
@@ -113,9 +116,7 @@ type probe struct {
 	s    []byte
 	n    uint64 // of an integer
 	long int    // bytes of a string that is not there yet, see List.fill
-
-	hash   uint32 // of the string, stored with it if hashed and it becomes a part
-	hashed bool
+	hash uint32 // of a key
 }
 
 func probeOf(s []byte) probe {

@@ -71,12 +71,17 @@ func (l *List) Set(position int, s []byte) error {
 	if err := l.Replace(position, 0, s); err != nil {
 		return err
 	}
-	if !l.V.Fed() {
+	switch {
+	case !l.V.Fed():
 		l.V.Note(nil)
+		return nil
+	case len(s) > engine.MaxNote:
+		l.V.NoteTooLong()
 		return nil
 	}
 	d := l.begin(opSet, position)
 	if len(s) > maxPiece {
+		l.V.BeginUnit()
 		l.note(binary.AppendUvarint(d.withOp(opSetLong), uint64(len(s))))
 		l.noteFills(position, s)
 		return nil
@@ -96,6 +101,38 @@ func (l *List) Remove(position, n int) {
 	for n > 0 {
 		n -= l.DeleteSome(position, n)
 	}
+}
+
+// Lend takes the memory of an element that is too long for a cell from the list, and returns it with a
+// view of the element. It is offered for another list, or for this one, which then takes it over with
+// the view. Otherwise Return gives it back. Meanwhile the list has an empty string there. long is
+// false, and nothing has changed, if the element is not so long.
+func (l *List) Lend(position int) (lent engine.Staged, element []byte, long bool) {
+	number, ok := l.awayAt(position)
+	if !ok {
+		return lent, nil, false
+	}
+	element = awayString(l.V.Part(l.Away, number))
+	lent, long = l.V.Detach(l.Away, number)
+	return lent, element, long
+}
+
+// Return gives back what Lend has taken.
+func (l *List) Return(position int, lent *engine.Staged) {
+	if number, ok := l.awayAt(position); ok {
+		l.V.Attach(l.Away, number, lent)
+	}
+}
+
+// awayAt is the part that has the element at a position, if there is one.
+func (l *List) awayAt(position int) (number int, ok bool) {
+	w := l.to(position)
+	b := block(l.V.Part(l.Leaves, w.leaf))
+	code, raw := b.item(w.entry, b.offset(w.entry), 0)
+	if code != codeAway {
+		return 0, false
+	}
+	return int(binary.LittleEndian.Uint32(raw)), true
 }
 
 // Take adds the elements of a packed list to an empty list, and notes that.

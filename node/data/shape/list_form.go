@@ -18,7 +18,8 @@ import (
 //	fill      op │ position │ offset │ length │ bytes
 //
 // Numbers are uvarints. Elements of more than maxPiece bytes come in fills, so a delta of any list
-// is short. The deltas of one such element form a unit: the command has begun one.
+// is short. The deltas of one such element form a unit. One of more than engine.MaxNote bytes is not
+// noted: receivers get the partition anew.
 const (
 	opInsert = iota + 1
 	opRemove
@@ -79,7 +80,12 @@ func (l *List) noteInsert(position int, elements [][]byte, back bool) {
 		return elements[i]
 	}
 	for i := 0; i < len(elements); {
-		if s := next(i); len(s) > maxPiece {
+		if s := next(i); len(s) > engine.MaxNote {
+			l.V.NoteTooLong()
+			i++
+			continue
+		} else if len(s) > maxPiece {
+			l.V.BeginUnit()
 			l.note(binary.AppendUvarint(l.begin(opStub, position+i), uint64(len(s))))
 			l.noteFills(position+i, s)
 			i++
@@ -237,13 +243,10 @@ func (l *List) replaceLong(position, n int) error {
 
 // fill writes bytes of a long element.
 func (l *List) fill(position, offset int, s []byte) error {
-	w := l.to(position)
-	b := block(l.V.Part(l.Leaves, w.leaf))
-	code, raw := b.item(w.entry, b.offset(w.entry), 0)
-	if code != codeAway {
+	number, ok := l.awayAt(position)
+	if !ok {
 		return fmt.Errorf("%w: a fill of a short element", ErrMalformed)
 	}
-	number := int(binary.LittleEndian.Uint32(raw))
 	part := l.V.Edit(l.Away, number)
 	if part == nil { // somebody reads it
 		n := len(l.V.Part(l.Away, number))

@@ -21,7 +21,8 @@ type Work struct {
 	ends []int
 	args [][]byte
 
-	change []byte // the delta of a List
+	change  []byte // the delta of a List
+	tooLong bool   // what has changed is too long for a delta
 }
 
 // touched is a block that gets so many entries of so many bytes.
@@ -88,7 +89,7 @@ func (t *Table) cost(element [][]byte, expire bool, sizes *[]int) int {
 		}
 		cost += awayNumber
 		if sizes != nil {
-			*sizes = append(*sizes, awaySize(len(s)))
+			*sizes = append(*sizes, awayRoom(t.V, s, len(s)))
 		}
 	}
 	if expire {
@@ -172,6 +173,7 @@ func (t *Table) Set(key, value []byte, expireAt int64) (added bool, err error) {
 		return added, t.replace(b, at, value, expireAt)
 	}
 	probes := [2]probe{k}
+	probes[0].hash = uint32(h)
 	if t.Items > 1 {
 		probes[1] = probeOf(value)
 	}

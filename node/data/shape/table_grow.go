@@ -85,8 +85,17 @@ func (t *Table) split(n int) bool {
 	return true
 }
 
-// hashOf is the hash of an entry's key.
-func (t *Table) hashOf(b block, at place) uint64 {
+// hashOf is the hash of an entry's key, as far as it decides in which block the entry is.
+func (t *Table) hashOf(b block, at place) uint32 {
+	code, raw := b.slot(at.entry)[tagFront], b[at.off:]
+	if code == codeAway {
+		return awayHash(t.part(t.Away, int(binary.LittleEndian.Uint32(raw))))
+	}
+	return uint32(t.wholeHashOf(b, at))
+}
+
+// wholeHashOf is the hash of an entry's key.
+func (t *Table) wholeHashOf(b block, at place) uint64 {
 	var buf Decimal
 	e := t.resolve(b.slot(at.entry)[tagFront], b[at.off:])
 	return t.V.Hash(e.Text(&buf))

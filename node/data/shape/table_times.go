@@ -105,20 +105,3 @@ func (t *Table) setTime(w *Work, d *deltaReader, key []byte) (at int64, err erro
 	_, err = t.SetExpireAt(key, at)
 	return at, err
 }
-
-// PinValue pins the value of a key's element, if that is in an extent of its own. The value is what
-// pin.Value has behind PinnedFrom bytes.
-func (t *Table) PinValue(key []byte) (pin engine.Pin, ok bool) {
-	b, at, found := t.lookup(key)
-	if !found {
-		return pin, false
-	}
-	code, item := b.item(at.entry, at.off, 1)
-	if code != codeAway {
-		return pin, false
-	}
-	return t.V.Pin(t.Away, int(binary.LittleEndian.Uint32(item)))
-}
-
-// PinnedFrom is where a string begins in the pin of its part.
-const PinnedFrom = awayHead

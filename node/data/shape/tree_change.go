@@ -61,7 +61,7 @@ func (t *Tree) newEntry(rank uint64, first, second []byte) (x newEntry) {
 	x.rank, x.items = rank, t.Items
 	x.probes[0] = t.probe(first)
 	if t.Ranked {
-		x.probes[0].hash, x.probes[0].hashed = t.hash(first), true
+		x.probes[0].hash = t.hash(first)
 	}
 	if t.Items > 1 {
 		x.probes[1] = t.probe(second)
@@ -162,7 +162,7 @@ func (t *Tree) reserveIn(leaf, n int, probes []probe) (b block, err error) {
 	}
 	for i := range probes {
 		if probes[i].code == codeAway {
-			sizes[count] = probes[i].awaySize()
+			sizes[count] = awayRoom(t.V, probes[i].s, probes[i].length())
 			count++
 		}
 	}

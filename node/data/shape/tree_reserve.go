@@ -31,7 +31,7 @@ func (t *Tree) want(w *Work, leaf int, x *newEntry) {
 	w.touched = append(w.touched, touched{leaf, t.front() + t.Items + x.size, 1})
 	for i := range x.items {
 		if p := &x.probes[i]; p.code == codeAway {
-			w.sizes = append(w.sizes, awaySize(p.length()))
+			w.sizes = append(w.sizes, awayRoom(t.V, p.s, p.length()))
 		}
 	}
 }

@@ -1,0 +1,60 @@
+package lists
+
+import (
+	"context"
+
+	"github.com/dunlin-cache/dunlin/internal/rdb"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// isNextLong reports whether the next element to be stored is to be staged.
+func (s *sorting) isNextLong() bool {
+	return s.stored < len(s.results) && s.engine.IsLarge(0, len(s.results[s.stored])) && !s.staged.Live()
+}
+
+// stageNext stages the next element that is to be stored, if it is long.
+func (s *sorting) stageNext(ctx context.Context) {
+	if s.problem != "" || s.store == nil || !s.isNextLong() {
+		return
+	}
+	staged, view, err := exec.StageElement(ctx, s.engine, s.results[s.stored])
+	if s.staged = staged; err != nil {
+		s.problem = exec.ErrOOM
+		return
+	}
+	s.results[s.stored] = view
+}
+
+// storeSome stores results of one run, and reports whether it has stored all. Until then, and after
+// an error, the key has what it had.
+func (s *sorting) storeSome(r *exec.Request, t engine.Txn) (done bool) {
+	s.built.Type = &listType
+	if s.isNextLong() {
+		return false
+	}
+	if s.staged.Live() {
+		t.Offer(&s.staged)
+	}
+	var err error
+	for bytes, first := 0, s.stored; s.stored < len(s.results) && s.stored-first < sortAtOnce && bytes < popBytes && err == nil && !s.isNextLong(); {
+		all := s.elements[:0]
+		for ; s.stored < len(s.results) && len(all) < exec.AddAtOnce && bytes < popBytes && !s.isNextLong(); s.stored++ {
+			all = append(all, rdb.Element{First: s.results[s.stored]})
+			bytes += len(s.results[s.stored])
+		}
+		err = s.built.Add(t, all)
+		s.elements = all
+	}
+	if err == nil {
+		if s.stored < len(s.results) {
+			return false
+		}
+		err = s.built.Publish(t, s.store)
+	}
+	if err != nil {
+		s.built.Drop(t)
+		s.problem = exec.ErrOOM
+	}
+	return true
+}
