@@ -169,6 +169,66 @@ func TestLongElements(t *testing.T) {
 	}
 }
 
+// TestLongMembers: commands that go on in runs, because members are long, answer and remove each member
+// once.
+func TestLongMembers(t *testing.T) {
+	const all, some = 40, 30
+	n := startLeveled(t, func(c *Config) { c.Memory, c.Group = 64<<20, newGroup(t, 1) })
+	c := dial(t, n.Addr())
+	var sadd, zadd [][]byte
+	for i := range all {
+		member := fmt.Appendf(bytes.Repeat([]byte("m"), 30_000), "%02d", i)
+		sadd, zadd = append(sadd, member), append(zadd, fmt.Append(nil, i), member)
+	}
+	// count sends a command and returns how many members its reply has, and how many different ones.
+	count := func(line string) (members, different int) {
+		seen := make(map[string]bool)
+		for word := range bytes.SplitSeq(c.long(strings.Fields(line)...), []byte("\r\n")) {
+			if len(word) > 30_000 {
+				members++
+				seen[string(word)] = true
+			}
+		}
+		return members, len(seen)
+	}
+	for _, test := range []struct {
+		line            string
+		want, different int
+		left            string
+	}{
+		{"SPOP {t}s 30", some, some, "SCARD {t}s"},
+		{"ZPOPMIN {t}z 30", some, some, "ZCARD {t}z"},
+		{"ZPOPMAX {t}z 30", some, some, "ZCARD {t}z"},
+		{"ZMPOP 1 {t}z MAX COUNT 30", some, some, "ZCARD {t}z"},
+		{"ZREMRANGEBYRANK {t}z 3 32", 0, 0, "ZCARD {t}z"},
+		{"SRANDMEMBER {t}s 30", some, some, ""},
+		{"SRANDMEMBER {t}s 10", 10, 10, ""},
+		{"SRANDMEMBER {t}s -200", 200, -1, ""},
+		{"ZRANDMEMBER {t}z 30", some, some, ""},
+		{"ZRANDMEMBER {t}z -200 WITHSCORES", 200, -1, ""},
+		{"SINTER {t}s {t}s", all, all, ""},
+		{"SUNION {t}s {t}z2 {t}s", all, all, ""},
+		{"ZUNION 2 {t}s {t}z", all, all, ""},
+		{"ZDIFF 2 {t}z {t}none", all, all, ""},
+		{"SDIFFSTORE {t}d {t}s {t}none", 0, 0, ""},
+		{"SMEMBERS {t}d", all, all, ""},
+		{"ZRANGESTORE {t}d {t}z 5 34", 0, 0, ""},
+		{"ZRANGE {t}d 0 -1", some, some, ""},
+	} {
+		for key, args := range map[string][][]byte{"SADD {t}s": sadd, "ZADD {t}z": zadd} {
+			c.sendArgs(append(bytes.Fields([]byte(key)), args...)...)
+			c.read()
+		}
+		members, different := count(test.line)
+		if members != test.want || different != test.different && test.different >= 0 {
+			t.Errorf("%s answers %d members, %d different ones", test.line, members, different)
+		}
+		if test.left != "" {
+			c.want(test.left, fmt.Sprintf("(integer) %d", all-some))
+		}
+	}
+}
+
 // sameFields reports whether two replies have the same fields of a hash in another order.
 func sameFields(a, b string) bool {
 	x, y := strings.Fields(a), strings.Fields(b)

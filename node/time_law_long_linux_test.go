@@ -42,13 +42,6 @@ var longRequests = map[string]string{
 	"smove": "{k}swords {k}new WORD", "sort": "{k}llong ALPHA; {k}lwords ALPHA STORE {k}new",
 }
 
-// longExceptions are commands that still keep a shard locked for as long as they compare, hash and copy
-// up to a few hundred members of 64 KiB: 1 to 20 ms for 100 of them.
-const longExceptions = " geoadd georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch geosearchstore" +
-	" sdiff sdiffstore sinter sintercard sinterstore sunion sunionstore" +
-	" zadd zdiff zdiffstore zinter zintercard zinterstore zmpop zpopmax zpopmin zrandmember zrangestore" +
-	" zremrangebylex zremrangebyrank zremrangebyscore zrem zscan zunion zunionstore "
-
 var hugeWord = bytes.Repeat([]byte("1"), 4<<20)
 
 // fillLong stores the values of longNames that are not there, or that a pattern which changes them
@@ -150,9 +143,6 @@ func TestTimeLawOfLongElements(t *testing.T) {
 			continue
 		}
 		t.Run(row.Name, func(t *testing.T) {
-			if strings.Contains(longExceptions, " "+row.Name+" ") {
-				t.Skip("see longExceptions")
-			}
 			rig.t = t
 			for _, pattern := range patterns {
 				args := requestOf(pattern, 500)

@@ -35,11 +35,16 @@ type Elements struct {
 	all int
 }
 
-// What one run of a command deals with: about 0.1 ms.
+// runElements and RunBytes are about how many elements, and bytes of strings, one run of a command
+// deals with: 0.1 ms.
 const (
 	runElements = 256
-	runBytes    = 64 << 10
+	RunBytes    = 64 << 10
 )
+
+// LongSteps is how many steps a string of n bytes counts for beside its own, when it is copied, hashed
+// or compared: none if it is short.
+func LongSteps(n int) int { return n >> 10 }
 
 // LockElementRun locks the partition of the command's key, argument 1, for the next run over its
 // elements, each of which is so many of args. If ok is false, the request is taken care of, and the
@@ -75,14 +80,14 @@ func (r *Request) LockElementRuns(args [][]byte, each, passes, most int) (run *E
 	return run, ok
 }
 
-// bound sets End: a run has at most so many of the n elements, and about runBytes.
+// bound sets End: a run has at most so many of the n elements, and about RunBytes.
 func (run *Elements) bound(args [][]byte, each, n, most int) {
 	run.End = run.First
 	end := 0 // of the pass; a command may name no elements
 	if n > 0 {
 		end = run.First - run.First%n + n
 	}
-	for bytes := 0; run.End < end && run.End-run.First < most && (bytes < runBytes || run.End == run.First); run.End++ {
+	for bytes := 0; run.End < end && run.End-run.First < most && (bytes < RunBytes || run.End == run.First); run.End++ {
 		i := run.End % n * each
 		for _, arg := range args[i : i+each] {
 			bytes += len(arg)

@@ -172,7 +172,7 @@ func (x *finding) visit(t engine.Txn, key []byte, steps *int) bool {
 		if p := pointOf(score); x.has(p) {
 			var decimal shape.Decimal
 			x.found.AddFound(item.Text(&decimal), x.rank(p), score)
-			*steps -= foundSteps
+			*steps -= foundSteps + exec.LongSteps(item.Size())
 			enough = x.any && int64(x.found.Len()) >= x.count
 		}
 		return *steps > 0 && !enough && !x.found.Lost()
@@ -216,6 +216,7 @@ func (x *finding) choose(r *exec.Request, steps *int) bool {
 	}
 	for ; *steps > 0 && x.left > 0; *steps -= 1 + foundSteps {
 		s := x.found.First()
+		*steps -= exec.LongSteps(len(x.found.Member(s)))
 		score := s.Hash
 		if x.storeDistance {
 			score = x.distance(s)
@@ -246,6 +247,7 @@ func (x *finding) reply(r *exec.Request, steps int) (done bool) {
 		s := x.found.First()
 		x.left--
 		member := x.found.Member(s)
+		steps -= exec.LongSteps(len(member))
 		if !r.Room(len(member) + 4*exec.LineRoom) {
 			return true
 		}

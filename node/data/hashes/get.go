@@ -44,7 +44,7 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 	if !ok {
 		return
 	}
-	isAll := run.First == 0 && run.End == n && (then == nil || h.size(fields[:n]) <= copyAtOnce)
+	isAll := run.First == 0 && run.End == n && (then == nil || h.size(fields[:n]) <= exec.RunBytes)
 	if passes == 2 && run.First < n && !isAll {
 		h.weigh(run, fields[run.First:run.End])
 		return
@@ -64,7 +64,7 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 	fields = fields[run.First-begin : run.End-begin]
 	before, begun := r.Produced()-int(run.Sum), len(r.Out)
 	for i, field := range fields {
-		if len(r.Out)-begun > copyAtOnce && !(isAll && then != nil) {
+		if len(r.Out)-begun > exec.RunBytes && !(isAll && then != nil) {
 			isAll, fields = false, fields[:i]
 			run.End = run.First + i
 			break
@@ -91,9 +91,6 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 		run.Whole()
 	}
 }
-
-// copyAtOnce is how many bytes of values are copied in one run, about.
-const copyAtOnce = 64 << 10
 
 // size is about how many bytes a reply with the values of some fields has.
 func (h *hash) size(fields [][]byte) (size int64) {

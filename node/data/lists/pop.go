@@ -92,11 +92,8 @@ type popped struct {
 	key  int // which of the keys has the list
 }
 
-// What one run of a command pops at most: about 0.1 ms.
-const (
-	popElements = 256
-	popBytes    = 64 << 10
-)
+// popElements is how many elements one run of a command pops at most: about 0.1 ms.
+const popElements = 256
 
 // popMany pops up to count elements at an end and answers them, in as many runs as it takes. key is
 // which of several keys has the list: it is answered first. It is -1 for a command of one key.
@@ -123,7 +120,7 @@ func popMany(l *list, locks *exec.KeyLocks, from end, count, key int) {
 			return false
 		}
 		n++
-		return n < min(rest.left, popElements) && len(r.Out)-start < popBytes
+		return n < min(rest.left, popElements) && len(r.Out)-start < exec.RunBytes
 	}
 	if from == head {
 		l.each(0, reply)

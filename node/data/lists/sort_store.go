@@ -37,9 +37,9 @@ func (s *sorting) storeSome(r *exec.Request, t engine.Txn) (done bool) {
 		t.Offer(&s.staged)
 	}
 	var err error
-	for bytes, first := 0, s.stored; s.stored < len(s.results) && s.stored-first < sortAtOnce && bytes < popBytes && err == nil && !s.isNextLong(); {
+	for bytes, first := 0, s.stored; s.stored < len(s.results) && s.stored-first < sortAtOnce && bytes < exec.RunBytes && err == nil && !s.isNextLong(); {
 		all := s.elements[:0]
-		for ; s.stored < len(s.results) && len(all) < exec.AddAtOnce && bytes < popBytes && !s.isNextLong(); s.stored++ {
+		for ; s.stored < len(s.results) && len(all) < exec.AddAtOnce && bytes < exec.RunBytes && !s.isNextLong(); s.stored++ {
 			all = append(all, rdb.Element{First: s.results[s.stored]})
 			bytes += len(s.results[s.stored])
 		}

@@ -169,7 +169,7 @@ func (w *work) Run(ctx context.Context) {
 		} else {
 			w.walk(&x, func(text []byte) bool {
 				w.keep(text)
-				return len(w.pending) < exec.AddAtOnce
+				return len(w.pending) < exec.AddAtOnce && len(w.kept) < exec.RunBytes
 			})
 			if len(w.pending) > 0 {
 				w.err = w.out.Add(t, w.pending)

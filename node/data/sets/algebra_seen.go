@@ -69,7 +69,7 @@ func (s *state) remember(heap exec.Heap) {
 
 // judgeSeen is judge of a member that is looked for among those seen.
 func (s *state) judgeSeen(x *slice, text []byte) (is bool) {
-	x.left--
+	x.left -= 1 + exec.LongSteps(len(text))
 	switch {
 	case s.op == union:
 		return s.seen.add(text)

@@ -3,6 +3,7 @@ package sets
 import (
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // operation is what set algebra makes of the sets of several keys, the sources.
@@ -37,15 +38,17 @@ type plan struct {
 type state struct {
 	plan
 
-	looked  int // so many keys were looked at
-	total   int // members of all sources
-	first   int // of the first one
+	looked  int   // so many keys were looked at
+	total   int   // members of all sources
+	bytes   int64 // of the big ones
+	first   int   // of the first one
 	missing bool
 	wrong   bool // a source has another type
 	least   int  // the source with the fewest members
 	fewest  int
 	hits    int
 
+	taken         int // members of the place that were in earlier batches, because they are long
 	source, place int // where the walk goes on
 	batch         []member
 	ofBatch       int    // the source that the batch is of
@@ -83,6 +86,9 @@ func (s *state) look(x *slice) (done bool) {
 		}
 		source := setOf(x.Txn, item)
 		n := source.length()
+		if source.big {
+			s.bytes += source.bytes()
+		}
 		if s.looked == 0 {
 			s.first = n
 		}
@@ -105,11 +111,12 @@ func (s *state) look(x *slice) (done bool) {
 
 // steps is about how many steps it will take.
 func (s *state) steps() int {
+	long := exec.LongSteps(int(s.bytes))
 	switch s.op {
 	case inter:
-		return s.fewest * len(s.keys)
+		return long + s.fewest*len(s.keys)
 	default:
-		return s.total * len(s.keys)
+		return long + s.total*len(s.keys)
 	}
 }
 
@@ -163,13 +170,24 @@ func (s *state) next(x *slice) {
 	}
 	s.ofBatch = s.source
 	source := s.sourceOf(x, s.source)
+	skip, more := s.taken, false
 	ended := source.piece(s.place, func(item shape.Item) {
-		from := len(s.text)
-		s.text = item.Append(s.text)
-		s.batch = append(s.batch, member{from, len(s.text)})
+		switch from := len(s.text); {
+		case skip > 0:
+			skip--
+		case from >= exec.RunBytes:
+			more = true
+		default:
+			s.text = item.Append(s.text)
+			s.batch = append(s.batch, member{from, len(s.text)})
+		}
 	})
-	s.place++
-	x.left -= 1 + len(s.batch)
+	x.left -= 1 + len(s.batch) + exec.LongSteps(len(s.text))
+	if more {
+		s.taken += len(s.batch)
+		return
+	}
+	s.place, s.taken = s.place+1, 0
 	if !ended {
 		return
 	}
@@ -201,7 +219,7 @@ func (s *state) judge(x *slice) (decided, is bool) {
 		if x.left <= 0 {
 			return false, false
 		}
-		x.left--
+		x.left -= 1 + exec.LongSteps(m.to-m.from)
 		source := s.sourceOf(x, s.in)
 		if source.has(s.text[m.from:m.to]) != (s.op == inter) {
 			return true, false

@@ -113,7 +113,9 @@ func popSome(r *exec.Request) {
 	var fits bool
 	var err error
 	if s.big {
-		fits = s.popBig(end - locks.First)
+		var popped int
+		popped, fits = s.popBig(end - locks.First)
+		end = locks.First + popped
 	} else {
 		fits, err = s.popPacked(end - locks.First)
 	}
@@ -137,13 +139,12 @@ func popAll(s *set) {
 	}
 }
 
-// popBig removes n members of a set with parts that has more. It stops before one for which the
-// reply has no room, and reports false.
-func (s *set) popBig(n int) (fits bool) {
+// popBig removes n members, or fewer that are long, of a set with parts that has more. It stops before
+// one for which the reply has no room, and reports false.
+func (s *set) popBig(n int) (popped int, fits bool) {
 	t, w := &s.table, &s.r.Worker.Work
-	text := s.r.Worker.Body[:0]
-	popped := 0
-	for fits = true; popped < n; popped++ {
+	text, begun := s.r.Worker.Body[:0], len(s.r.Out)
+	for fits = true; popped < n && len(s.r.Out)-begun < exec.RunBytes; popped++ {
 		var number shape.Decimal
 		e, _ := t.Random(rand.Uint32N)
 		if fits = s.r.Room(e.Key.Size() + exec.LineRoom); !fits {
@@ -156,7 +157,7 @@ func (s *set) popBig(n int) (fits bool) {
 	}
 	s.r.Worker.KeepBody(text)
 	s.removedBig(popped)
-	return fits
+	return popped, fits
 }
 
 // popPacked removes n members of a packed set, or none if the reply has no room for them.
@@ -231,7 +232,7 @@ func randSome(r *exec.Request) {
 	switch {
 	case !s.found || count == 0:
 		r.Out = resp.AppendArray(r.Out, 0)
-	case count < -randAtOnce:
+	case count < -randAtOnce || s.isLong(-count):
 		s.replyAnyOf(-count)
 	case count < 0:
 		r.Out = resp.AppendArray(r.Out, int(-count))
@@ -240,13 +241,18 @@ func randSome(r *exec.Request) {
 		}
 	case count >= n:
 		s.replyArray()
-	case s.big && count*sparse <= n && count <= randAtOnce:
+	case s.big && count*sparse <= n && count <= randAtOnce && !s.isLong(count):
 		s.replyFew(int(count))
 	case s.big && exec.IsLong(int(n), s.table.V.Bytes()):
 		s.replySample(int(count))
 	default:
 		s.replySampleNow(int(count))
 	}
+}
+
+// isLong reports whether so many members are answered in slices.
+func (s *set) isLong(count int64) bool {
+	return s.big && exec.IsLong(int(count), s.table.V.Bytes()/int64(s.table.Len())*count)
 }
 
 // replyAnyOf answers many members, of which some may be the same.

@@ -206,7 +206,7 @@ func (x *combination) gather(s *source, i int, steps *int) {
 		} else if !x.result.Add(member, score) {
 			return false
 		}
-		left--
+		left -= 1 + exec.LongSteps(len(member))
 		return left > 0
 	})
 	if *steps = left; done {
@@ -220,7 +220,9 @@ func (x *combination) filter(s *source, i int, steps *int) {
 	for ; *steps > 0 && x.place < list.length; *steps-- {
 		entry := *list.at(x.place)
 		x.place++
-		score, has := s.Score(x.result.Member(entry))
+		member := x.result.Member(entry)
+		*steps -= exec.LongSteps(len(member))
+		score, has := s.Score(member)
 		if has == (x.op == diff) {
 			continue
 		}
@@ -290,6 +292,7 @@ func (d *delivery) reply(r *exec.Request, x *Result, steps int) progress {
 	for ; steps > 0 && x.list.length > 0; steps-- {
 		s := x.First()
 		member := x.Member(s)
+		steps -= exec.LongSteps(len(member))
 		if !r.Room(len(member) + 3*exec.LineRoom) {
 			return failed
 		}

@@ -20,17 +20,18 @@ var collection = exec.Collection{
 	Add:       restoreParts,
 }
 
-// pieceMembers is how many members a piece has.
+// pieceMembers is how many members a piece has, unless they are long.
 const pieceMembers = 128
 
 func piece(v engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool) {
-	b, end := openBig(v, pin), place+pieceMembers
+	b, end, left := openBig(v, pin), place+pieceMembers, exec.RunBytes
 	next = place
 	b.tree.Walk(place, func(x shape.Entry) bool {
 		var number shape.Decimal
 		f(rdb.Element{First: x.First.Text(&number), Score: scoreOf(x.Rank)})
 		next++
-		return next < end
+		left -= x.First.Size()
+		return next < end && left > 0
 	})
 	return next, next >= b.tree.Len()
 }

@@ -75,8 +75,12 @@ func (s *sorted) popRun(locks *exec.KeyLocks, rest popped, last, paired bool) {
 	if last {
 		p = Span{from: s.Len() - now, to: s.Len(), backwards: true}
 	}
-	if !s.reply(p, paired) {
+	now, fits := s.reply(p, paired)
+	if !fits {
 		return
+	}
+	if last {
+		p.from = p.to - now
 	}
 	if err := s.removeSpan(p.from, now); err != nil {
 		panic("BUG: a shorter value does not fit: " + err.Error())
@@ -90,12 +94,14 @@ func (s *sorted) popRun(locks *exec.KeyLocks, rest popped, last, paired bool) {
 	locks.Whole()
 }
 
-// reply answers the members of a span with their scores, without a head.
-func (s *sorted) reply(p Span, paired bool) (ok bool) {
+// reply answers members of a span with their scores, without a head: all n of them, unless they are
+// long. It returns false if there is no room for them.
+func (s *sorted) reply(p Span, paired bool) (n int, fits bool) {
 	r := s.r
-	ok = true
+	begun := len(r.Out)
+	fits = true
 	s.Each(p, func(member shape.Item, score float64) bool {
-		if ok = r.Room(member.Len() + 2*exec.LineRoom); !ok {
+		if fits = r.Room(member.Len() + 2*exec.LineRoom); !fits {
 			return false
 		}
 		if paired {
@@ -103,9 +109,10 @@ func (s *sorted) reply(p Span, paired bool) (ok bool) {
 		}
 		r.Out = appendMember(r.Out, member)
 		r.Out = resp.AppendDouble(r.Out, r.Version(), score)
-		return true
+		n++
+		return len(r.Out)-begun < exec.RunBytes
 	})
-	return ok
+	return n, fits
 }
 
 // zMPop: ZMPOP numkeys key... MIN|MAX [COUNT count]

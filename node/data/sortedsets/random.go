@@ -98,22 +98,22 @@ func randomMembers(r *exec.Request, count int64, withScores bool) {
 		r.Fail(exec.ErrGone)
 		return
 	}
-	end := min(n, locks.Sum+randomAtOnce)
-	for i := locks.Sum; i < end; i++ {
+	done, begun := locks.Sum, len(r.Out)
+	for end := min(n, done+randomAtOnce); done < end && len(r.Out)-begun < exec.RunBytes; done++ {
 		position := uint64(0)
 		if count > 0 {
-			position = state.order.at(uint64(i))
+			position = state.order.at(uint64(done))
 		} else {
 			position = rand.Uint64N(uint64(size))
 		}
 		s.replyAt(r, int(position), withScores, paired)
 	}
-	if end == n {
+	if done == n {
 		locks.Whole()
 		return
 	}
 	locks.Hold()
-	locks.Stop(locks.First+1, end)
+	locks.Stop(locks.First+1, done)
 }
 
 // replyAt answers the member at a position.

@@ -88,7 +88,7 @@ func (x *storing) gather(s *View) {
 		var decimal shape.Decimal
 		x.result.Add(item.Text(&decimal), score)
 		x.span.from++
-		left--
+		left -= 1 + exec.LongSteps(item.Size())
 		return left > 0
 	})
 }

@@ -1,6 +1,7 @@
 package sortedsets
 
 import (
+	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
@@ -89,7 +90,7 @@ func removeRange(r *exec.Request, by by) {
 		return
 	}
 	p := s.rest(&q, locks.Sum)
-	n := min(p.len(), removedAtOnce)
+	n := s.fewer(p.from, min(p.len(), removedAtOnce))
 	more := p.len() > n
 	if err := s.removeSpan(p.from, n); err != nil {
 		r.ReplyValueError(err)
@@ -113,6 +114,21 @@ func (s *sorted) rest(q *query, removed int64) (p Span) {
 	p = q.of(&whole)
 	p.to -= int(removed)
 	return p
+}
+
+// fewer is how many of n members from a position on are removed under one lock: not all if they are long,
+// since followers are told their names.
+func (s *sorted) fewer(from, n int) int {
+	if !s.isBig || s.big.v.Count(away) == 0 {
+		return n
+	}
+	count, bytes := 0, 0
+	s.Each(Span{from: from, to: from + n}, func(member shape.Item, _ float64) bool {
+		count++
+		bytes += member.Size()
+		return bytes < exec.RunBytes
+	})
+	return count
 }
 
 // removeSpan removes members that stand behind one another.

@@ -67,6 +67,7 @@ func (d *delivery) build(t engine.Txn, x *Result, steps int) (err error) {
 		for ; steps > 0 && x.list.length > 0 && len(all) < exec.AddAtOnce; steps-- {
 			s := x.First()
 			member := x.Member(s)
+			steps -= exec.LongSteps(len(member))
 			if d.last != nil && bytes.Equal(d.last, member) {
 				continue
 			}
