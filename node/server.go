@@ -84,6 +84,9 @@ const (
 	// Others declare a member dead after about 1.5 s of silence, which can consist of several
 	// stalls with moments between them. A fence that was not needed costs a round trip.
 	defaultStallLimit = 500 * time.Millisecond
+	// collectionShare: a collection takes a quarter of the memory limit at most. Otherwise one key could
+	// push out all others, and could neither be copied nor taken in by another node.
+	collectionShare = 4
 )
 
 // TableSource is the member's gossip agent, which has the tables.
@@ -182,6 +185,7 @@ func Start(cfg Config) (*Node, error) {
 		MaxBytes: cfg.Memory, Shards: cfg.Shards, Policy: policy,
 		Strained: loopStrain.high,
 		Forms:    types.Forms(),
+		Share:    collectionShare,
 		Outside:  cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
 	})
 	if err != nil {

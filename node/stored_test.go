@@ -75,7 +75,7 @@ func TestDestinationOutlivesOOM(t *testing.T) {
 
 // TestLongPopNeedsNoRoom: a long element is popped when there is no memory for a copy of it.
 func TestLongPopNeedsNoRoom(t *testing.T) {
-	n := startLeveled(t, func(c *Config) { c.Memory, c.Eviction = 16<<20, "noeviction" })
+	n := startLeveled(t, func(c *Config) { c.Memory, c.Eviction = 32<<20, "noeviction" })
 	c, big := dial(t, n.Addr()), bigValue(2<<20, 1)
 	for range 3 {
 		c.sendArgs([]byte("RPUSH"), []byte("l"), big)
@@ -94,7 +94,7 @@ func TestLongPopNeedsNoRoom(t *testing.T) {
 
 // TestHGetDelIsTooLarge: if the reply would be too large, no field is deleted.
 func TestHGetDelIsTooLarge(t *testing.T) {
-	c := dial(t, startLeveled(t, func(c *Config) { c.Memory = 256 << 20 }).Addr())
+	c := dial(t, startLeveled(t, func(c *Config) { c.Memory = 300 << 20 }).Addr())
 	line := "HGETDEL h FIELDS 300"
 	for i := range 300 {
 		c.sendArgs([]byte("HSET"), []byte("h"), fmt.Append(nil, i), make([]byte, exec.MaxReply/290))

@@ -99,6 +99,18 @@ func (r KeyRuns) Has(place int) bool {
 	return false
 }
 
+// GrownKey returns the key to which the command gives data, the first one if it has several; nil if it
+// has none. It is a view of args.
+func (c *Command) GrownKey(args [][]byte) []byte {
+	for i := range c.Keys {
+		k := &c.Keys[i]
+		if run, _ := k.find(args); k.Use&(Update|Insert) != 0 && run.First > 0 {
+			return args[run.First]
+		}
+	}
+	return nil
+}
+
 // find returns the run of keys that the spec describes, within args, and
 // whether the arguments agree with the spec. An optional keyword that is
 // absent agrees. First is 0 if there are no keys.

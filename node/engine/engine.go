@@ -18,6 +18,7 @@ const Partitions = 4096
 var (
 	ErrMemory        = errors.New("no memory for the value within the limit")
 	ErrNeverFits     = fmt.Errorf("%w, even if all others were evicted", ErrMemory)
+	ErrTooBig        = fmt.Errorf("%w for one value", ErrMemory)
 	ErrKeyTooLong    = fmt.Errorf("key is longer than %d bytes", MaxKeyLen)
 	ErrValueTooLarge = fmt.Errorf("value is larger than %d bytes", MaxValueLen)
 	ErrNotFound      = errors.New("no such key")
@@ -31,6 +32,7 @@ type Config struct {
 	Policy   Policy
 	Forms    map[Type]Form // of the types whose values may have parts
 	Strained func() bool   // whether commands have to wait, so that what can wait should; nil: never
+	Share    int64         // a value with parts takes at most a Share-th of MaxBytes; 0: all of it
 	Outside  int64         // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
 
 	windowReach int64 // if not 0, another one: for tests
@@ -47,6 +49,7 @@ type Engine struct {
 	ghosts  arena // the shards' ghosts, one behind the other
 	balance balance
 	fixed   int64 // bytes that are there from the start
+	share   int64 // see Config
 
 	shardShift   uint8 // logarithm of the number of shards
 	shards       []shard
@@ -105,7 +108,7 @@ func New(cfg Config) (*Engine, error) {
 	e.pool.used.Store(e.fixed + cfg.Outside)
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
 	e.pool.reserved.Store(int64(n) * ownPages * e.pool.pageCost())
-	e.pool.blocks.strained = cfg.Strained
+	e.pool.blocks.strained, e.share = cfg.Strained, cfg.Share
 	partitions := partitionTable(&e.indexes)
 	for i := range e.shards {
 		s := &e.shards[i]

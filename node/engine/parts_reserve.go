@@ -16,7 +16,7 @@ type Room struct {
 // changes anything. Until Unlock the command then finds its memory, and nothing that it takes
 // evicts or moves anything. Reserve itself may evict everything but the spared values, and move all
 // cells: items and views found before are void, Parts are not. ErrMemory: there is no room, and
-// nothing has changed but by eviction.
+// nothing has changed but by eviction. ErrTooBig: the last one of the spared values would get too big.
 func (t Txn) Reserve(r Room) error {
 	s := t.s
 	for _, v := range r.Spared {
@@ -104,6 +104,9 @@ func (t Txn) reserve(r Room) error {
 	if int64(bytes) > s.e.reclaimable() {
 		return ErrNeverFits
 	}
+	if n := len(r.Spared); n > 0 && s.copies.of(t.number) == NoCopy && !s.e.MayHave(r.Spared[n-1].Bytes()+int64(bytes)+s.values.offered()) {
+		return ErrTooBig
+	}
 	if !s.values.fillStash(r.Parts) {
 		return ErrMemory
 	}
@@ -123,6 +126,9 @@ func (t Txn) reserve(r Room) error {
 	}
 	return ErrMemory
 }
+
+// MayHave reports whether a value with parts may take so many bytes, see Config.Share.
+func (e *Engine) MayHave(bytes int64) bool { return e.share == 0 || bytes <= e.pool.max.Load()/e.share }
 
 // haveCells takes pages until there are free cells for all needs, and reports whether there are.
 // Compaction frees the pages that are then not used.

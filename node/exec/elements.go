@@ -105,6 +105,22 @@ func (run *Elements) GoesOn(sum int64) bool {
 	return true
 }
 
+// Fits reports whether a value of so many bytes may take all the strings besides that a command of
+// several runs gives it. Otherwise it answers the error, so that the command has changed nothing.
+func (run *Elements) Fits(bytes int64, args [][]byte) bool {
+	if run.First > 0 || run.End == run.all {
+		return true
+	}
+	for _, arg := range args {
+		bytes += int64(len(arg))
+	}
+	if run.r.Engine.MayHave(bytes) {
+		return true
+	}
+	run.r.ReplyStoreError(engine.ErrTooBig)
+	return false
+}
+
 // IsFirst reports whether this is the first run.
 func (run *Elements) IsFirst() bool { return run.First == 0 }
 

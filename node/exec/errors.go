@@ -40,6 +40,12 @@ const ErrGone = "ERR the key was removed before the command had ended"
 // ErrKeyTooLong is the error for a key longer than engine.MaxKeyLen.
 var ErrKeyTooLong = "ERR key exceeds maximum allowed size of " + strconv.Itoa(engine.MaxKeyLen) + " bytes"
 
+// TooBig returns the error for a command that would make the value of a key bigger than engine.ErrTooBig
+// allows. It has the same code as ErrOOM.
+func TooBig(key []byte) string {
+	return "OOM the value of key '" + command.Cut(key) + "' would take more than a quarter of 'maxmemory'"
+}
+
 // NeverFits returns the error for a value that is larger than the memory limit, in bytes, allows
 // even after everything else is evicted. It has the same code as ErrOOM.
 func NeverFits(limit int64) string {

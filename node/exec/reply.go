@@ -127,7 +127,14 @@ func (r *Request) FailExpireTime() {
 
 // ReplyStoreError answers an error with which the engine refused to store a value.
 func (r *Request) ReplyStoreError(err error) {
+	r.ReplyStoreErrorOf(r.Cmd.GrownKey(r.Args), err)
+}
+
+// ReplyStoreErrorOf is ReplyStoreError for a Work, which has no arguments any more but the key.
+func (r *Request) ReplyStoreErrorOf(key []byte, err error) {
 	switch {
+	case errors.Is(err, engine.ErrTooBig):
+		r.Fail(TooBig(key))
 	case errors.Is(err, engine.ErrNeverFits):
 		r.Fail(NeverFits(r.Engine.MaxBytes()))
 	case errors.Is(err, engine.ErrMemory):

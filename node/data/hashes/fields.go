@@ -117,7 +117,7 @@ func hSetEX(r *exec.Request) {
 	}
 	defer run.Release()
 	h, ok := open(r, run.Txn)
-	if !ok {
+	if !ok || !run.Fits(0, pairs) {
 		return
 	}
 	isLook, isAll := passes == 2 && run.First < n, run.First == 0 && run.End == n

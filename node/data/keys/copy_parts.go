@@ -192,11 +192,11 @@ func copyValue(r *exec.Request, t engine.Txn, v engine.Parts) {
 		for err := error(nil); !done; {
 			if done, err = c.step(t); err != nil {
 				c.drop(t)
-				replyCopied(r, err)
+				replyCopied(r, c.to, err)
 				return
 			}
 		}
-		replyCopied(r, c.publish(t))
+		replyCopied(r, c.to, c.publish(t))
 		return
 	}
 	kept := exec.CloneArgs(r.Args[:3])
@@ -234,7 +234,7 @@ func (c *copying) Reply(r *exec.Request) {
 	if c.err == nil {
 		c.err = c.publish(t)
 	}
-	replyCopied(r, c.err)
+	replyCopied(r, c.to, c.err)
 }
 
 // End removes the copy if it got no key.
@@ -249,13 +249,13 @@ func (c *copying) End() {
 	}
 }
 
-func replyCopied(r *exec.Request, err error) {
+func replyCopied(r *exec.Request, to []byte, err error) {
 	switch {
 	case err == nil:
 		r.ReplyInt(1)
 	case errors.Is(err, errEvicted):
 		r.Fail(exec.ErrOOM)
 	default:
-		r.ReplyStoreError(err)
+		r.ReplyStoreErrorOf(to, err)
 	}
 }

@@ -67,6 +67,14 @@ func (l *list) len() int {
 	return 0
 }
 
+// bytes is how much memory a list with parts takes.
+func (l *list) bytes() int64 {
+	if l.big {
+		return l.tree.V.Bytes()
+	}
+	return 0
+}
+
 // at returns the element at a position that the list has.
 func (l *list) at(position int) shape.Item {
 	if l.big {

@@ -17,6 +17,9 @@ func push(r *exec.Request, at end, mustExist bool) {
 		r.ReplyInt(0)
 		return
 	}
+	if !run.Fits(l.bytes(), r.Args[2:]) {
+		return
+	}
 	elements := r.Args[2+run.First : 2+run.End]
 	length := l.len() + len(elements)
 	if err := l.insert(l.position(at), elements, at == head); err != nil {

@@ -23,6 +23,9 @@ func change(r *exec.Request, add bool) {
 	if !ok {
 		return
 	}
+	if add && !run.Fits(0, r.Args[2:]) { // some of the members may be there
+		return
+	}
 	n, err, members := 0, error(nil), r.Args[2+run.First:2+run.End]
 	if add {
 		n, err = s.add(members)

@@ -114,6 +114,8 @@ func (w *work) answer(r *exec.Request, t engine.Txn) {
 		r.Fail(exec.ErrWrongType)
 	case errors.Is(w.err, context.Canceled):
 		r.Fail(exec.ErrBusy)
+	case errors.Is(w.err, engine.ErrTooBig):
+		r.ReplyStoreErrorOf(w.out.(*stored).key, w.err)
 	default:
 		r.ReplyValueError(w.err)
 	}

@@ -59,6 +59,9 @@ func Add(r *exec.Request, o Options, args [][]byte, each int, read Reader) {
 	defer run.Release()
 	first, count := run.First%n, run.End-run.First
 	a := addition{o: o, args: args[first*each : (first+count)*each], each: each, read: read}
+	if !run.Fits(0, args) {
+		return
+	}
 	if run.First < n {
 		if problem := a.check(); problem != "" {
 			r.Fail(problem)
