@@ -251,7 +251,8 @@ func (t Txn) applyBegin(key []byte, second partsWord, rest []byte, shift int64, 
 	}
 	err := t.Reserve(Room{Roots: []int{len(key) + second.own()}})
 	if err == nil {
-		_, err = t.newParts(key, typ, second.own(), at, &valueHead{incarnation: second.incarnation(), base: base}, second.unfinished())
+		n := second.incarnation()
+		_, err = t.newParts(key, typ, second.own(), at, &valueHead{incarnation: n, salt: n, base: base}, second.unfinished())
 	}
 	if err != nil {
 		t.lacks(key, taker)

@@ -483,11 +483,12 @@ func TestBaseIsShifted(t *testing.T) {
 		}
 	})
 	with(owner, p, made+500, func(x Txn) {
-		if err := x.Reserve(Room{Roots: []int{4 + bagOwn}}); err != nil {
-			t.Fatal(err)
-		}
 		v, _ := bag(x, "bag")
-		if _, err := x.NewPartsLike(v, []byte("copy"), bagOwn, 0); err != nil {
+		_, like, err := x.NewAsideLike(v)
+		if err == nil {
+			err = x.Rename(like, []byte("copy"), 0)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		effects = x.AppendEffect(x.AppendEffect(nil, []byte("bag")), []byte("copy"))

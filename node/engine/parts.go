@@ -71,9 +71,11 @@ type valueHead struct {
 	aside       bool   // it is being built aside (parts_rename.go)
 	typ         Type
 	ownLen      uint16
-	bytes       int64 // of the head, its parts and their directories, with what is unused of their cells
-	due         int64 // something in the value expires then, unix milliseconds; 0: nothing
-	base        int64 // see Parts.Base
+	salt        uint32 // see Parts.Salt
+	bytes       int64  // of the head, its parts and their directories, with what is unused of their cells
+	seed        uint64 // of Hash: the shard's, with the salt
+	due         int64  // something in the value expires then, unix milliseconds; 0: nothing
+	base        int64  // see Parts.Base
 	planes      [Planes]plane
 }
 
@@ -124,16 +126,16 @@ func (w partWord) away() bool     { return w&awayBit != 0 }
 // never if that is 0. Like all changes of values with parts it takes memory without making room:
 // ErrMemory if Reserve was not called for it, and the old value remains.
 func (t Txn) NewParts(key []byte, typ Type, own int, expireAt int64) (Parts, error) {
-	return t.newParts(key, typ, own, expireAt, &valueHead{incarnation: t.s.values.nextIncarnation(), base: t.s.now}, false)
+	return t.newParts(key, typ, own, expireAt, t.newHead(), false)
 }
 
-// NewPartsLike is NewParts of a value with the type and the base of v, into which the parts of v can
-// be copied as they are.
-func (t Txn) NewPartsLike(v Parts, key []byte, own int, expireAt int64) (Parts, error) {
-	return t.newParts(key, v.Type(), own, expireAt, &valueHead{incarnation: t.s.values.nextIncarnation(), base: v.Base()}, false)
+// newHead is the part of a new value's head that tells it from others.
+func (t Txn) newHead() *valueHead {
+	n := t.s.values.nextIncarnation()
+	return &valueHead{incarnation: n, salt: n, base: t.s.now}
 }
 
-// newParts is NewParts of a value whose incarnation and base are those of like.
+// newParts is NewParts of a value whose incarnation, salt and base are those of like.
 func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, like *valueHead, unfinished bool) (v Parts, err error) {
 	s := t.s
 	if typ <= TypeString || s.e.forms[typ].Apply == nil {
@@ -161,7 +163,10 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, like *value
 		return v, err
 	}
 	size := int64(s.e.classes.size(s.e.headClass()))
-	*s.cells.head(at) = valueHead{incarnation: like.incarnation, base: like.base, aside: like.aside, root: ref, typ: typ, ownLen: uint16(own), bytes: size}
+	*s.cells.head(at) = valueHead{
+		incarnation: like.incarnation, salt: like.salt, base: like.base, aside: like.aside,
+		root: ref, typ: typ, ownLen: uint16(own), bytes: size, seed: s.seed.Load() ^ uint64(like.salt)*prime2,
+	}
 	s.sums.Parts += size
 	body := s.cells.body(ref, h)
 	value := body[copy(body, key):]
@@ -257,6 +262,11 @@ func (v *values) takePart(n int) handle { return v.s.slabs.take(partCells, v.s.e
 
 func (e *Engine) headClass() int { return e.classes.of(int(headSize)) }
 
-// Hash is a hash of bytes that is the same on all nodes of a cluster while the value lives, and that
-// clients cannot know.
-func (v Parts) Hash(b []byte) uint64 { return hash(v.t.s.seed.Load(), b) }
+// Hash is a hash of bytes that clients cannot know. Values with different salts have independent
+// hashes of the same bytes.
+func (v Parts) Hash(b []byte) uint64 { return hash(v.head().seed, b) }
+
+// Salt is what makes the hashes of a value its own, so that the elements of one table are in no order
+// when they come to another table. It is the incarnation, on all nodes of a cluster. But a copy that was
+// made with NewAsideLike has the salt of its original, and on other nodes its own incarnation.
+func (v Parts) Salt() uint32 { return v.head().salt }

@@ -31,21 +31,23 @@ func newAsideKey() (k AsideKey) {
 // NewAside makes a value with parts that has no key yet; own is the number of the type's own bytes.
 // It makes room for the root. The caller ends it with Rename, or with Delete.
 func (t Txn) NewAside(typ Type, own int) (k AsideKey, v Parts, err error) {
-	return t.newAside(typ, own, t.s.now)
+	return t.newAside(typ, own, t.newHead())
 }
 
-// NewAsideLike is NewAside of a value with the type, the base, and as many own bytes as v, into
-// which the parts of v can be copied as they are.
+// NewAsideLike is NewAside of a value with the type, the base, the salt, and as many own bytes as v,
+// into which the parts of v can be copied as they are.
 func (t Txn) NewAsideLike(v Parts) (k AsideKey, like Parts, err error) {
-	return t.newAside(v.Type(), len(v.Own()), v.Base(), v)
+	head := t.newHead()
+	head.base, head.salt = v.Base(), v.Salt()
+	return t.newAside(v.Type(), len(v.Own()), head, v)
 }
 
-func (t Txn) newAside(typ Type, own int, base int64, spared ...Parts) (k AsideKey, v Parts, err error) {
-	k = newAsideKey()
+func (t Txn) newAside(typ Type, own int, like *valueHead, spared ...Parts) (k AsideKey, v Parts, err error) {
+	k, like.aside = newAsideKey(), true
 	if err := t.Reserve(Room{Roots: []int{len(k) + own}, Spared: spared}); err != nil {
 		return k, v, err
 	}
-	v, err = t.newParts(k[:], typ, own, 0, &valueHead{incarnation: t.s.values.nextIncarnation(), base: base, aside: true}, true)
+	v, err = t.newParts(k[:], typ, own, 0, like, true)
 	return k, v, err
 }
 

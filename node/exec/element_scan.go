@@ -86,8 +86,12 @@ func (q *ElementScan) Matches(element []byte) bool {
 // Charge counts as many elements more, for what takes longer to answer.
 func (q *ElementScan) Charge(elements int) { q.left -= elements }
 
-// IsFull reports whether a call whose reply has so many bytes ends.
-func (q *ElementScan) IsFull(bytes int) bool { return q.left <= 0 || bytes >= maxElementBytes }
+// IsFull reports whether a call whose reply has so many bytes ends, after it has passed some entries
+// without asking Matches.
+func (q *ElementScan) IsFull(passed, bytes int) bool {
+	q.left -= passed
+	return q.left <= 0 || bytes >= maxElementBytes
+}
 
 // ReplyScan answers a call: the cursor where to go on, 0 at the end, and strings, n of them, as
 // bulk strings.

@@ -19,6 +19,7 @@ func TestWholeKeys(t *testing.T) {
 	t.Run("random keys are of all", func(t *testing.T) { randomKeys(t, addr) })
 	t.Run("large values move", func(t *testing.T) { moveLargeValues(t, addr) })
 	t.Run("HyperLogLogs are carried", func(t *testing.T) { carrySketches(t, addr) })
+	t.Run("collections are copied by their scans", func(t *testing.T) { copyByScan(t, addr) })
 }
 
 // moveLargeValues copies, renames, dumps and restores values of any size.

@@ -43,12 +43,8 @@ func (h *hash) scan(q *exec.ElementScan, cursor uint64, body *exec.Text) (found 
 		}
 	}
 	if h.big {
-		for next = cursor; ; {
-			next = h.table.Scan(next, 1, func(e shape.Element) { visit(e.Key, e.Value) })
-			if next == 0 || q.IsFull(body.Len()) {
-				break
-			}
-		}
+		full := func(passed int) bool { return q.IsFull(passed, body.Len()) }
+		next = h.table.Scan(cursor, full, func(e shape.Element) { visit(e.Key, e.Value) })
 	} else {
 		h.packed.Each(0, func(_ int, field, value shape.Item, _ int64) bool {
 			visit(field, value)

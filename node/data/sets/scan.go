@@ -39,12 +39,8 @@ func sScan(r *exec.Request) {
 	}
 	next := uint64(0)
 	if s.big {
-		next = cursor
-		for {
-			if next = s.table.Scan(next, 1, func(e shape.Element) { visit(e.Key) }); next == 0 || q.IsFull(len(out)) {
-				break
-			}
-		}
+		full := func(passed int) bool { return q.IsFull(passed, len(out)) }
+		next = s.table.Scan(cursor, full, func(e shape.Element) { visit(e.Key) })
 	} else {
 		s.each(visit)
 	}

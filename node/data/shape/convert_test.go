@@ -83,7 +83,8 @@ func convert(t *testing.T, i int, kind *Kind) {
 	if err := CheckPacked(kind, got); err != nil {
 		t.Fatal(err)
 	}
-	if q := ReadPacked(kind, got); !slices.Equal(texts(&q, isTable), wants(m.want, isTable)) || !q.Small() {
+	// Where some elements expire all entries of a record have a byte for that, but not those of all blocks.
+	if q := ReadPacked(kind, got); !slices.Equal(texts(&q, isTable), wants(m.want, isTable)) || !q.Small() && !kind.Timed {
 		t.Errorf("kind %d: %d entries, want %d, or others; small %t", i, q.Len(), len(m.want), q.Small())
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// unitBits are enough for the units of the longest string, cursorBits for a cursor of Scan.
+// unitBits are enough for the units of the longest string, orderBits for a place of blockAt and scanEnd.
 const (
-	unitBits   = 16
-	cursorBits = 33
-	passBits   = 5
+	unitBits  = 16
+	orderBits = placeBits + 1
+	passBits  = 5
 )
 
 const (
@@ -25,18 +25,18 @@ const (
 // Dump appends a delta with the elements from a place on, about atMost bytes of them, and returns
 // the place where to go on. It is for engine.Form.Dump.
 //
-// A place is a cursor of Scan, and how many units of longString bytes were dumped of the long
-// elements whose hash the cursor is. The table may change between two calls: so a block is dumped
+// A place is one of blockAt, and how many units of longString bytes were dumped of the long
+// elements whose hash it is. The table may change between two calls: so a block is dumped
 // again until its long elements are through, and of elements with one hash the same unit goes
 // together.
 //
-// In the order of the cursor, elements whose hashes end alike follow one another. A table that is made
-// of them would have all of the first ones in one block. So a dump has several passes. Each has about
-// as many elements as all before it together, chosen by the front of their hashes, and finds a table
-// with blocks for them.
+// In the order of the places, elements whose hashes end alike follow one another. A table of the same
+// salt that is made of them would have all of the first ones in one block. So a dump has several
+// passes. Each has about as many elements as all before it together, chosen by the front of their
+// hashes, and finds a table with blocks for them.
 func (t *Table) Dump(from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
 	p := decodePlace(from, t.Len(), atMost)
-	for start := len(dst); ; p.pass, p.cursor, p.unit = p.pass-1, 0, 0 {
+	for start := len(dst); ; p.pass, p.place, p.unit = p.pass-1, 0, 0 {
 		if dst, done = t.dumpPass(&p, dst, start, atMost); !done {
 			return dst, p.encode(), false
 		}
@@ -48,7 +48,7 @@ func (t *Table) Dump(from uint64, dst []byte, atMost int) (delta []byte, next ui
 
 // dumpPlace is a place in a dump. Passes count down to 0.
 type dumpPlace struct {
-	cursor       uint64
+	place        uint64 // of blockAt
 	unit         int
 	pass, passes int
 	blocks       int // that the present call may still look at
@@ -66,14 +66,14 @@ func decodePlace(from uint64, count, atMost int) (p dumpPlace) {
 		return p
 	}
 	p.unit, from = int(from&(1<<unitBits-1)), from>>unitBits
-	p.cursor, from = from&(1<<cursorBits-1), from>>cursorBits
+	p.place, from = from&(1<<orderBits-1), from>>orderBits
 	p.pass, p.passes = int(from&(1<<passBits-1)), int(from>>passBits)
 	return p
 }
 
 func (p *dumpPlace) encode() uint64 {
 	passes := uint64(p.passes)<<passBits | uint64(p.pass)
-	return (passes<<cursorBits|p.cursor)<<unitBits | uint64(p.unit)
+	return (passes<<orderBits|p.place)<<unitBits | uint64(p.unit)
 }
 
 // isPassOf reports whether an entry belongs to the present pass: by how many bits its hash begins with
@@ -92,16 +92,16 @@ func (t *Table) isPassOf(p *dumpPlace, b block, at place) bool {
 // dumpPass goes on with a pass, and reports whether it is done.
 func (t *Table) dumpPass(p *dumpPlace, dst []byte, start, atMost int) (delta []byte, done bool) {
 	n := t.V.Len(t.Blocks)
-	for n > 0 && p.cursor < scanEnd {
-		number, after := blockAt(p.cursor, n)
+	for n > 0 && p.place < scanEnd {
+		number, after := blockAt(p.place, n)
 		dst = t.dumpShort(dst, p, number)
 		for {
 			hash, found := t.nextLong(p, number)
 			if !found {
 				break
 			}
-			if hash != p.cursor {
-				p.cursor, p.unit = hash, 0
+			if hash != p.place {
+				p.place, p.unit = hash, 0
 			}
 			for whole := false; !whole; p.unit++ {
 				if len(dst)-start >= atMost {
@@ -109,12 +109,12 @@ func (t *Table) dumpPass(p *dumpPlace, dst []byte, start, atMost int) (delta []b
 				}
 				dst, whole = t.appendPieces(dst, number, hash, p.unit)
 			}
-			p.cursor, p.unit = p.cursor+1, 0
+			p.place, p.unit = p.place+1, 0
 		}
 		if after == 0 {
 			break
 		}
-		p.cursor, p.unit = after, 0
+		p.place, p.unit = after, 0
 		if p.blocks--; len(dst)-start >= atMost || p.blocks <= 0 {
 			return dst, false
 		}
@@ -153,12 +153,12 @@ func (t *Table) dumpShort(dst []byte, p *dumpPlace, number int) []byte {
 	return dst
 }
 
-// nextLong finds the first hash from the cursor on, with its bits reversed, that a long element of a
+// nextLong finds the first hash from the place on, with its bits reversed, that a long element of a
 // block has which belongs to the pass.
 func (t *Table) nextLong(p *dumpPlace, number int) (hash uint64, found bool) {
 	b := block(t.part(t.Blocks, number))
 	t.eachLong(number, func(h uint64, at place) {
-		if h >= p.cursor && (!found || h < hash) && t.isPassOf(p, b, at) {
+		if h >= p.place && (!found || h < hash) && t.isPassOf(p, b, at) {
 			hash, found = h, true
 		}
 	})

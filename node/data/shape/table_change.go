@@ -14,7 +14,8 @@ type Work struct {
 	times   []int64 // when the elements in args expire
 	touched []touched
 	sizes   []int
-	leaves  []int // that were added since Tree.ReserveAt
+	leaves  []int    // that were added since Tree.ReserveAt
+	drawn   []uint64 // by Table.DrawSome
 
 	// The strings of items, see beginTexts.
 	text []byte

@@ -227,7 +227,9 @@ func (m *tableModel) stepScan(b uint32) {
 	}
 	i := int(b) % len(m.scans)
 	s := m.scans[i]
-	s.cursor = m.t.Scan(s.cursor, 1+int(b>>8)%50, func(e Element) {
+	left := 1 + int(b>>8)%50
+	s.cursor = m.t.Scan(s.cursor, func(passed int) bool { left -= passed; return left <= 0 }, func(e Element) {
+		left--
 		key := string(e.Key.Append(nil))
 		m.compare(e, key, m.want[key])
 		s.seen[key] = true

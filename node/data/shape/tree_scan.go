@@ -6,25 +6,14 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// Scan calls f for the entries of a ranked tree in some buckets of its index, as Table.Scan does for
-// the elements of blocks: an entry that stays from the first call to the last is seen, whatever its
-// rank is meanwhile. full is asked behind each bucket.
-func (t *Tree) Scan(cursor uint64, full func() bool, f func(x Entry)) (next uint64) {
+// Scan calls f for the entries of a ranked tree in some buckets of its index, whatever their ranks are
+// meanwhile. It ends as scan does, whose cursors these are.
+func (t *Tree) Scan(cursor uint64, full func(passed int) bool, f func(x Entry)) (next uint64) {
 	n := t.V.Len(t.Index)
-	if n == 0 {
-		return 0
-	}
-	for cursor < scanEnd {
-		number, next := blockAt(cursor, n)
+	return scan(t.V, t.Index, cursor, full, func(number int) (passed int) {
 		t.eachIn(number, n, func(_ uint32, x Entry) { f(x) })
-		if next == 0 {
-			return 0
-		}
-		if cursor = next; full() {
-			return cursor
-		}
-	}
-	return 0
+		return 0
+	})
 }
 
 // eachIn calls f for the entries in a bucket of an index of n, with their hashes. Entries of one
@@ -56,7 +45,7 @@ func (t *Tree) Dump(
 	from uint64, dst []byte, atMost int, add func(dst []byte, x Entry) []byte,
 ) (delta []byte, next uint64, done bool) {
 	p := decodePlace(from, t.Len(), atMost)
-	for start := len(dst); ; p.pass, p.cursor = p.pass-1, 0 {
+	for start := len(dst); ; p.pass, p.place = p.pass-1, 0 {
 		if dst, done = t.dumpPass(&p, dst, start, atMost, add); !done {
 			return dst, p.encode(), false
 		}
@@ -70,8 +59,8 @@ func (t *Tree) Dump(
 func (t *Tree) dumpPass(
 	p *dumpPlace, dst []byte, start, atMost int, add func(dst []byte, x Entry) []byte,
 ) (delta []byte, done bool) {
-	for n := t.V.Len(t.Index); n > 0 && p.cursor < scanEnd; {
-		number, after := blockAt(p.cursor, n)
+	for n := t.V.Len(t.Index); n > 0 && p.place < scanEnd; {
+		number, after := blockAt(p.place, n)
 		t.eachIn(number, n, func(h uint32, x Entry) {
 			if len(x.First.bytes) <= maxShort && p.hasHash(h) {
 				dst = add(dst, x)
@@ -82,7 +71,7 @@ func (t *Tree) dumpPass(
 			if !found {
 				break
 			}
-			if p.cursor = place; len(dst)-start >= atMost {
+			if p.place = place; len(dst)-start >= atMost {
 				return dst, false
 			}
 			t.eachIn(number, n, func(h uint32, x Entry) {
@@ -90,12 +79,12 @@ func (t *Tree) dumpPass(
 					dst = add(dst, x)
 				}
 			})
-			p.cursor++
+			p.place++
 		}
 		if after == 0 {
 			break
 		}
-		p.cursor = after
+		p.place = after
 		if p.blocks--; len(dst)-start >= atMost || p.blocks <= 0 {
 			return dst, false
 		}
@@ -109,7 +98,7 @@ func (p *dumpPlace) hasHash(h uint32) bool { return min(bits.LeadingZeros32(h), 
 // orderOf is where a hash stands in the order of Scan.
 func orderOf(h uint32) uint64 { return uint64(bits.Reverse32(h)) }
 
-// nextLong finds the first place from the cursor on where a bucket has a long entry that belongs to
+// nextLong finds the first place from the present one on where a bucket has a long entry that belongs to
 // the pass.
 func (t *Tree) nextLong(p *dumpPlace, number, n int) (place uint64, found bool) {
 	if t.V.Count(t.Away) == 0 {
@@ -117,7 +106,7 @@ func (t *Tree) nextLong(p *dumpPlace, number, n int) (place uint64, found bool) 
 	}
 	t.eachIn(number, n, func(h uint32, x Entry) {
 		at := orderOf(h)
-		if len(x.First.bytes) > maxShort && at >= p.cursor && (!found || at < place) && p.hasHash(h) {
+		if len(x.First.bytes) > maxShort && at >= p.place && (!found || at < place) && p.hasHash(h) {
 			place, found = at, true
 		}
 	})

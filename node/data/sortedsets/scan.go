@@ -57,7 +57,7 @@ func (s *View) scan(r *exec.Request, q *exec.ElementScan, cursor uint64) {
 		n++
 	}
 	if s.isBig {
-		full := func() bool { return q.IsFull(len(text)) }
+		full := func(passed int) bool { return q.IsFull(passed, len(text)) }
 		next = s.big.tree.Scan(cursor, full, func(x shape.Entry) { add(x.First, scoreOf(x.Rank)) })
 	} else {
 		s.Each(Span{to: s.Len()}, func(member shape.Item, score float64) bool {
