@@ -160,15 +160,19 @@ const maxRandom = exec.MaxReply / int64(len("$0\r\n\r\n"))
 func (h *hash) distinct(w what, n int) {
 	r := h.r
 	all := h.len()
+	if !r.Room(exec.LineRoom) {
+		return
+	}
+	long := h.big && exec.IsLong(n, h.table.V.Bytes()/int64(max(all, 1))*int64(n)) // what is answered
 	switch {
-	case !h.big || !exec.IsLong(all, h.table.V.Bytes()):
-		if !r.Room(exec.LineRoom) {
-			return
-		}
+	case h.big && !long && h.table.DrawSome(&r.Worker.Work, n, rand.Uint32N):
 		r.Out = w.appendList(r.Out, r, n)
-		pick := picker{left: all, want: n}
+		h.table.Drawn(&r.Worker.Work, func(e shape.Element) { w.replyPair(r, e.Key, e.Value) })
+	case !h.big || !exec.IsLong(all, h.table.V.Bytes()):
+		r.Out = w.appendList(r.Out, r, n)
+		pick := exec.Sample{Left: all, Want: n}
 		each := func(field, value shape.Item) {
-			if pick.next() {
+			if pick.Takes() {
 				w.replyPair(r, field, value)
 			}
 		}
@@ -182,13 +186,11 @@ func (h *hash) distinct(w what, n int) {
 				return true
 			})
 		}
-	case n <= fewDistinct && n*4 <= all:
-		h.fewDistinct(w, n)
 	default:
-		pick := picker{left: all, want: n}
+		pick := exec.Sample{Left: all, Want: n}
 		version := r.Version()
 		h.replyPinned(w.appendList(nil, r, n), func(t *exec.Text, e shape.Element) {
-			if !pick.next() {
+			if !pick.Takes() {
 				return
 			}
 			if w == fields|values && version != resp.RESP2 {
@@ -196,45 +198,5 @@ func (h *hash) distinct(w what, n int) {
 			}
 			w.appendTo(t, e.Key, e.Value)
 		})
-	}
-}
-
-// picker chooses some of a sequence, each set of so many with the same probability (Knuth's
-// algorithm S).
-type picker struct {
-	left, want int
-}
-
-func (p *picker) next() bool {
-	take := p.want > 0 && rand.IntN(max(p.left, p.want, 1)) < p.want
-	p.left--
-	if take {
-		p.want--
-	}
-	return take
-}
-
-// fewDistinct is how many different fields of a long hash are drawn, rather than chosen in a walk.
-const fewDistinct = 128
-
-func (h *hash) fewDistinct(w what, n int) {
-	r := h.r
-	if !r.Room(exec.LineRoom) {
-		return
-	}
-	r.Out = w.appendList(r.Out, r, n)
-	seen := make(map[string]bool, n)
-	for len(seen) < n {
-		field, value, ok := h.random()
-		if !ok {
-			panic("BUG: a hash has fewer fields than it says")
-		}
-		var number shape.Decimal
-		text := field.Text(&number)
-		if seen[string(text)] {
-			continue
-		}
-		seen[string(text)] = true
-		w.replyPair(r, field, value)
 	}
 }

@@ -241,8 +241,9 @@ func randSome(r *exec.Request) {
 		}
 	case count >= n:
 		s.replyArray()
-	case s.big && count*sparse <= n && count <= randAtOnce && !s.isLong(count):
-		s.replyFew(int(count))
+	case s.big && !s.isLong(count) && s.table.DrawSome(&r.Worker.Work, int(min(count, n)), rand.Uint32N):
+		r.Out = resp.AppendArray(r.Out, int(count))
+		s.table.Drawn(&r.Worker.Work, func(e shape.Element) { r.ReplyElement(e.Key) })
 	case s.big && exec.IsLong(int(n), s.table.V.Bytes()):
 		s.replySample(int(count))
 	default:
@@ -295,44 +296,11 @@ func (s *set) replyArray() {
 	}
 }
 
-// sparse is how many times more members than are asked for a set has in which random members are
-// rarely the same.
-const sparse = 3
-
-// replyFew answers a few different members of a big set: those that were chosen already are chosen
-// again.
-func (s *set) replyFew(count int) {
-	chosen := make(map[string]struct{}, count)
-	s.r.Out = resp.AppendArray(s.r.Out, count)
-	for len(chosen) < count {
-		var number shape.Decimal
-		member := s.any()
-		text := member.Text(&number)
-		if _, there := chosen[string(text)]; !there {
-			chosen[string(text)] = struct{}{}
-			s.r.ReplyElement(member)
-		}
-	}
-}
-
-// sample chooses members in one pass, each subset of its size with the same probability (Knuth
-// 3.4.2, algorithm S).
-type sample struct{ want, left int }
-
-func (x *sample) takes() bool {
-	takes := rand.IntN(x.left) < x.want
-	x.left--
-	if takes {
-		x.want--
-	}
-	return takes
-}
-
 func (s *set) replySampleNow(count int) {
-	x := sample{count, s.length()}
+	x := exec.Sample{Left: s.length(), Want: count}
 	s.r.Out = resp.AppendArray(s.r.Out, count)
 	s.each(func(member shape.Item) {
-		if x.takes() {
+		if x.Takes() {
 			s.r.ReplyElement(member)
 		}
 	})
@@ -340,12 +308,12 @@ func (s *set) replySampleNow(count int) {
 
 // replySample is replySampleNow in slices.
 func (s *set) replySample(count int) {
-	t, number, x := s.table, 0, sample{count, s.table.Len()}
+	t, number, x := s.table, 0, exec.Sample{Left: s.table.Len(), Want: count}
 	s.r.ReplyPinnedText(t.V, resp.AppendArray(nil, count), func(pin *engine.ValuePin, to *exec.Text) (done bool) {
 		t.Pin = pin
 		for blocksLeft := randAtOnce; blocksLeft > 0 && number < pin.Len(blocks) && !to.IsFull(); blocksLeft-- {
 			t.Each(number, func(e shape.Element) {
-				if x.takes() {
+				if x.Takes() {
 					to.Element(e.Key)
 				}
 			})

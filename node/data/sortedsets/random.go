@@ -62,11 +62,6 @@ func randomMember(r *exec.Request) {
 // randomAtOnce is how many random members are found under one lock: about 0.1 ms.
 const randomAtOnce = 256
 
-// draws is what remains of a command that draws members between its runs.
-type draws struct {
-	order order
-}
-
 // randomMembers answers different members, or as many as asked for, in runs. Between them the
 // command holds the partition.
 func randomMembers(r *exec.Request, count int64, withScores bool) {
@@ -89,12 +84,10 @@ func randomMembers(r *exec.Request, count int64, withScores bool) {
 		n = 0
 	}
 	paired := withScores && r.Version() == resp.RESP3
-	state, _ := locks.State.(*draws)
-	if state == nil {
-		state = &draws{newOrder(uint64(size))}
-		locks.State = state
+	now := newOrder(uint64(size))
+	if kept, ok := locks.State.(*order); !ok {
 		r.Out = appendHead(r.Out, r.Version(), int(n), withScores)
-	} else if uint64(size) != state.order.n {
+	} else if now = *kept; uint64(size) != now.n {
 		r.Fail(exec.ErrGone)
 		return
 	}
@@ -102,7 +95,7 @@ func randomMembers(r *exec.Request, count int64, withScores bool) {
 	for end := min(n, done+randomAtOnce); done < end && len(r.Out)-begun < exec.RunBytes; done++ {
 		position := uint64(0)
 		if count > 0 {
-			position = state.order.at(uint64(done))
+			position = now.at(uint64(done))
 		} else {
 			position = rand.Uint64N(uint64(size))
 		}
@@ -112,6 +105,8 @@ func randomMembers(r *exec.Request, count int64, withScores bool) {
 		locks.Whole()
 		return
 	}
+	kept := now // on the heap, which a short reply does not need
+	locks.State = &kept
 	locks.Hold()
 	locks.Stop(locks.First+1, done)
 }
