@@ -32,7 +32,7 @@ func (t *Table) Unpack(w *Work, p *Packed) error {
 	return nil
 }
 
-// Unpack gives an empty tree the entries of a packed value, as Table.Unpack does.
+// Unpack gives an empty tree without ranks the entries of a packed value, as Table.Unpack does.
 func (t *Tree) Unpack(w *Work, p *Packed) error {
 	w.beginTexts()
 	p.Each(0, func(_ int, first, second Item, _ int64) bool {
@@ -43,21 +43,13 @@ func (t *Tree) Unpack(w *Work, p *Packed) error {
 		return true
 	})
 	entries := w.texts()
-	if !t.Ranked {
-		if err := t.ReserveAt(w, 0, entries); err != nil {
-			return err
-		}
-		defer t.Settle()
+	if err := t.ReserveAt(w, 0, entries); err != nil {
+		return err
 	}
+	defer t.Settle()
 	for i := range p.Len() {
 		first, second := t.pair(entries, i)
-		err := error(nil)
-		if t.Ranked {
-			_, err = t.Insert(p.Rank(i), first, second)
-		} else {
-			err = t.InsertAt(i, first, second)
-		}
-		if err != nil {
+		if err := t.InsertAt(i, first, second); err != nil {
 			return err
 		}
 	}

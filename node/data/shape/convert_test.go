@@ -47,9 +47,15 @@ func convert(t *testing.T, i int, kind *Kind) {
 	table, tree := makeTable(t, x, "table", kind.Items), makeTree(t, x, "tree", kind.Items, kind.Ranked)
 	isTable := i < 2
 	var err error
-	if isTable {
+	switch {
+	case isTable:
 		err = table.Unpack(&w, &p)
-	} else {
+	case tree.Ranked:
+		for _, x := range m.want {
+			_, insertErr := tree.Insert(x.rank, []byte(x.first), nil)
+			err = cmpErr(err, insertErr)
+		}
+	default:
 		err = tree.Unpack(&w, &p)
 	}
 	if err != nil {
