@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,43 @@ func TestBigKeys(t *testing.T) {
 	walkOnce(n) // the first may have gone on with the figures of one that had begun before
 	if got := n.BigKeys(); got[0].N > 100 {
 		t.Errorf("%v is big and gone", got[0])
+	}
+}
+
+// TestKeysOfCollections: collections are hot, and big, like strings.
+func TestKeysOfCollections(t *testing.T) {
+	n := startLeveled(t)
+	c := dial(t, n.Addr())
+	for verb, key := range map[string]string{"HSET": "hash", "SADD": "set", "ZADD": "zset", "RPUSH": "list"} {
+		for range 40 {
+			line := verb + " " + key
+			for i := range 100 {
+				if line += fmt.Sprint(" ", i); verb == "HSET" || verb == "ZADD" {
+					line += fmt.Sprint(" member:", i, strings.Repeat("x", 20))
+				}
+			}
+			c.send(line)
+			c.next()
+		}
+	}
+	c.want("SET string "+strings.Repeat("x", 1000), "OK")
+	walkOnce(n)
+	order := ""
+	for _, k := range n.BigKeys()[:4] {
+		usage := strings.TrimPrefix(c.do("MEMORY USAGE "+k.Key), "(integer) ")
+		if bytes, err := strconv.ParseInt(usage, 10, 64); err != nil || k.N < bytes/2 || k.N > bytes {
+			t.Errorf("%s has %d bytes, of %s in all", k.Key, k.N, usage)
+		}
+		order += k.Key + " "
+	}
+	if !strings.HasPrefix(order, "list ") || !strings.Contains(order, "hash") || !strings.Contains(order, "zset") {
+		t.Errorf("%sare big", order)
+	}
+	for range 8 * measure.SampleInputs {
+		c.do("HGET hash 7")
+	}
+	if list, err := n.HotKeys(); err != nil || len(list) != 1 || list[0].Key != "hash" {
+		t.Errorf("%v are hot, want hash: %v", list, err)
 	}
 }
 

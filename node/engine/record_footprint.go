@@ -1,5 +1,7 @@
 package engine
 
+import "encoding/binary"
+
 // Footprint returns how many bytes key and its value take: their cell, the pages of a large body,
 // and the part of the index that an entry has in a full bucket. It does not count as a use.
 func (t Txn) Footprint(key []byte) (bytes int64, found bool) {
@@ -22,4 +24,13 @@ func (t Txn) Footprint(key []byte) (bytes int64, found bool) {
 		bytes += s.cells.head(s.cells.headOf(ref, h)).bytes
 	}
 	return bytes + (bucketSize+bucketEntries-1)/bucketEntries, true
+}
+
+// PartsBytes returns how much memory the parts of an item's value take, 0 if it has none. It is for the
+// function of a walk.
+func (e *Engine) PartsBytes(item Item) int64 {
+	if !item.HasParts() {
+		return 0
+	}
+	return e.cells.head(handle(binary.LittleEndian.Uint32(item.Value()))).bytes
 }

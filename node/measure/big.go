@@ -34,9 +34,9 @@ type BigWalk struct {
 	now  figures.KeyFigures
 }
 
-// meet notes an item, with the length of its key and value.
-func (b *BigWalk) meet(item engine.Item) bool {
-	size := int64(len(item.Key()) + len(item.Value()))
+// meet notes an item, with the length of its key and value, or the memory of a collection's parts.
+func (b *BigWalk) meet(e *engine.Engine, item engine.Item) bool {
+	size := int64(len(item.Key())+len(item.Value())) + e.PartsBytes(item)
 	if b.now.Enters(size) {
 		b.now.Keep(string(item.Key()[:min(len(item.Key()), HotKeyBytes)]), size)
 	}
@@ -115,6 +115,6 @@ func (b *BigWalk) Look(e *engine.Engine, p uint16, cursor uint64, now int64, loo
 	defer b.mu.Unlock()
 	return e.Walk(p, cursor, bigStep, now, func(item engine.Item) bool {
 		*looked++
-		return b.meet(item)
+		return b.meet(e, item)
 	})
 }
