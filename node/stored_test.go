@@ -23,12 +23,13 @@ func TestDestinationOutlivesOOM(t *testing.T) {
 	const members = 1000
 	for from := 0; from < members; from += 500 {
 		zadd, push, geo := []string{"ZADD", "{k}z"}, []string{"RPUSH", "{k}l"}, []string{"GEOADD", "{k}g"}
+		sadd := []string{"SADD", "{k}s"}
 		for i := from; i < from+500; i++ {
 			zadd = append(zadd, fmt.Sprint(i), name(i))
-			push = append(push, name(i))
+			push, sadd = append(push, name(i)), append(sadd, name(i))
 			geo = append(geo, fmt.Sprint(float64(i)/1000), "1", name(i))
 		}
-		for _, args := range [][]string{zadd, push, geo} {
+		for _, args := range [][]string{zadd, push, geo, sadd} {
 			c.send(strings.Join(args, " "))
 			c.next()
 		}
@@ -37,7 +38,8 @@ func TestDestinationOutlivesOOM(t *testing.T) {
 	lines := []string{
 		"ZUNIONSTORE {k}d 1 {k}z", "ZINTERSTORE {k}d 2 {k}z {k}z", "ZDIFFSTORE {k}d 2 {k}z {k}none",
 		"ZRANGESTORE {k}d {k}z 0 -1", "GEOSEARCHSTORE {k}d {k}g FROMLONLAT 1 1 BYRADIUS 5000 km",
-		"SORT {k}l ALPHA STORE {k}d",
+		"SORT {k}l ALPHA STORE {k}d", "SUNIONSTORE {k}d {k}s {k}none", "SINTERSTORE {k}d {k}s {k}s",
+		"SDIFFSTORE {k}d {k}s {k}none",
 	}
 	for _, line := range lines {
 		c.want(line, fmt.Sprintf("(integer) %d", members))
@@ -60,7 +62,7 @@ func TestDestinationOutlivesOOM(t *testing.T) {
 				break
 			}
 			c.want("GET {k}d", `"old"`)
-			c.want("DBSIZE", fmt.Sprintf("(integer) %d", fill+4))
+			c.want("DBSIZE", fmt.Sprintf("(integer) %d", fill+5))
 			for range 20 {
 				fill--
 				c.want(fmt.Sprint("DEL fill", fill), "(integer) 1")
