@@ -1,6 +1,9 @@
 package node
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -32,10 +35,20 @@ func (b connBudget) Charge(bytes int64) bool { return b.has(bytes) && b.n.engine
 // has reports whether connections may use so many bytes more.
 func (b connBudget) has(bytes int64) bool {
 	e := b.n.engine
-	return e.Outside()-b.n.overhead.Load()+e.Replies()+bytes <= e.MaxBytes()/connShare
+	return e.Outside()-b.n.overhead.Load()-b.n.garbage.size.Load()+e.Replies()+bytes <= e.MaxBytes()/connShare
 }
 
 func (b connBudget) Refund(bytes int64) { b.n.engine.Refund(bytes) }
+
+// NoteHeap says that so many more of the bytes that were charged are in the Go heap.
+func (b connBudget) NoteHeap(more int64) {
+	if b.n.conns.Add(more); more > 0 {
+		b.n.engine.Refund(b.n.garbage.use(more))
+	}
+}
+
+// RefundHeap is Refund for bytes that were in the Go heap.
+func (b connBudget) RefundHeap(bytes int64) { b.n.refundHeap(bytes) }
 
 // connFloor returns the floor of each loop.
 func connFloor(memory int64, loops int) int64 {
@@ -55,20 +68,69 @@ func (n *Node) MaxMemory() int64 { return n.engine.MaxBytes() }
 // SetMaxMemory changes the limit, as CONFIG SET maxmemory does.
 func (n *Node) SetMaxMemory(bytes int64) error { return n.setMemory(bytes) }
 
-// HeapMemory returns about how much of the Go heap counts towards the limit beside Overhead.
-func (n *Node) HeapMemory() int64 {
-	total := n.lists.Load()
-	for _, w := range n.workers {
-		total += w.heap.Load()
-	}
-	return total
+// HeapMemory returns how much of the Go heap counts towards the limit beside Overhead.
+func (n *Node) HeapMemory() int64 { return n.lists.Load() + n.conns.Load() }
+
+// garbage is memory of the Go heap that nobody uses any more and that stays charged: the runtime may
+// have it until it gets a lower limit. Otherwise values would take its place while it is still there.
+type garbage struct {
+	size  atomic.Int64
+	mu    sync.Mutex
+	limit int64 // of HeapMemory and garbage together, as the runtime knows it
 }
 
-// heapBudget charges what handlers keep. HeapMemory includes what of it is in the Go heap.
+// keep returns how much of some bytes that are not used any more is garbage. counted is HeapMemory
+// without them.
+func (g *garbage) keep(bytes, counted int64) (kept int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	kept = min(bytes, max(0, g.limit-counted-g.size.Load()))
+	g.size.Add(kept)
+	return kept
+}
+
+// use returns how much of some bytes that are used from now on was garbage, and charged.
+func (g *garbage) use(bytes int64) (charged int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	charged = min(bytes, g.size.Load())
+	g.size.Add(-charged)
+	return charged
+}
+
+// KeepHeap has the node keep so much of its limit for the Go heap beside Overhead, whether commands
+// use it or not. Call it before the runtime gets a higher limit, and after it has got a lower one.
+// Calls must not overlap.
+func (n *Node) KeepHeap(bytes int64) {
+	g := &n.garbage
+	g.mu.Lock()
+	g.limit = bytes
+	more := bytes - n.HeapMemory() - g.size.Load()
+	more = max(more, -g.size.Load())
+	if more < 0 {
+		g.size.Add(more)
+	}
+	g.mu.Unlock()
+	switch {
+	case more < 0:
+		n.engine.Refund(-more)
+	case more > 0 && n.engine.Charge(more):
+		g.size.Add(more)
+	}
+}
+
+// refundHeap gives back what commands or connections had in the Go heap, as far as it is no garbage.
+func (n *Node) refundHeap(bytes int64) {
+	n.engine.Refund(bytes - n.garbage.keep(bytes, n.HeapMemory()))
+}
+
+// heapBudget charges what handlers keep in the Go heap.
 type heapBudget struct{ n *Node }
 
 func (b heapBudget) Charge(bytes int64) bool {
-	if !b.n.Charge(bytes) {
+	had := b.n.garbage.use(bytes)
+	if had < bytes && !b.n.Charge(bytes-had) {
+		b.n.garbage.size.Add(had)
 		return false
 	}
 	b.n.lists.Add(bytes)
@@ -77,7 +139,7 @@ func (b heapBudget) Charge(bytes int64) bool {
 
 func (b heapBudget) Refund(bytes int64) {
 	b.n.lists.Add(-bytes)
-	b.n.engine.Refund(bytes)
+	b.n.refundHeap(bytes)
 }
 
 // StageReply begins a part of a reply, see exec.Gathered.

@@ -219,3 +219,57 @@ func TestLongKeys(t *testing.T) {
 	check(longer, "EXPIRE KEY 10", "(integer) 0")
 	c.want("PING", "PONG")
 }
+
+// TestGarbageStaysCharged: what commands and connections give back of the Go heap stays charged until
+// the runtime has a lower limit, and is used again meanwhile.
+func TestGarbageStaysCharged(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	heap := heapBudget{n}
+	none := n.engine.Outside()
+	outside := func(what string, want int64) {
+		t.Helper()
+		if got := n.engine.Outside() - none; got != want {
+			t.Errorf("%s: %d bytes are charged, want %d", what, got, want)
+		}
+	}
+	if !heap.Charge(1000) {
+		t.Fatal("there is no memory")
+	}
+	n.KeepHeap(5000)
+	outside("the runtime may use more", 5000)
+	if !heap.Charge(3000) {
+		t.Fatal("there is no memory")
+	}
+	outside("a command uses it", 5000)
+	heap.Refund(3000)
+	heap.Refund(1000)
+	outside("commands have ended", 5000)
+	if !heap.Charge(7000) {
+		t.Fatal("there is no memory")
+	}
+	outside("another one needs more", 7000)
+	heap.Refund(7000)
+	outside("it has ended", 5000)
+	n.KeepHeap(1000)
+	outside("the runtime has a lower limit", 1000)
+	n.KeepHeap(0)
+	outside("it has none of this", 0)
+
+	c := dial(t, n.Addr())
+	c.want("MULTI", "OK")
+	before := n.conns.Load()
+	n.KeepHeap(1 << 20)
+	for range 100 {
+		c.want("SET {k} "+strings.Repeat("v", 1000), "QUEUED")
+	}
+	if queued := n.conns.Load() - before; queued < 100_000 || n.garbage.size.Load() > 1<<20-queued {
+		t.Errorf("%d bytes are queued, and %d are garbage", queued, n.garbage.size.Load())
+	}
+	c.want("DISCARD", "OK")
+	c.want("PING", "PONG")
+	// What lies in the floor of a loop's connections is charged whether it is used or not.
+	least := 1<<20 - before - connFloor(n.cfg.Memory, 1)
+	if garbage := n.garbage.size.Load(); n.conns.Load() != before || garbage < least {
+		t.Errorf("%d bytes are used and %d are garbage, want %d and at least %d", n.conns.Load(), garbage, before, least)
+	}
+}

@@ -128,6 +128,8 @@ type Node struct {
 	removedBase    atomic.Pointer[removals] // at the last CONFIG RESETSTAT; nil: there was none
 	big            measure.BigWalk
 	lists          atomic.Int64 // bytes of the limit that commands have in the Go heap
+	conns          atomic.Int64 // and that connections have there
+	garbage        garbage
 
 	// Set last by Start; connections that come earlier wait for it.
 	started chan struct{}

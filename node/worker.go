@@ -2,7 +2,6 @@ package node
 
 import (
 	"container/list"
-	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -32,7 +31,6 @@ type worker struct {
 	request     request
 	account     *netloop.Account // of the connections
 	ahead       lookahead
-	heap        atomic.Int64 // what of account is in the Go heap, as of the last sample
 	timers      []*netloop.Timer
 	pause       session.Pauser
 	scarcity    scarcity
@@ -146,7 +144,6 @@ func (w *worker) stop() {
 func (w *worker) sample() {
 	w.rate.Sample(w.Count.OfClients())
 	w.hot.Fade(w.loop.Now())
-	w.heap.Store(w.account.Other())
 	if w.loop == w.node.workers[0].loop {
 		w.node.notePeak(w.node.engine.Used())
 	}

@@ -80,12 +80,13 @@ func (p *process) forgetProgram() {
 }
 
 func (m *memoryShares) adjust() {
-	counted := int64(0)
+	proxys := int64(0)
 	if m.proxy != nil {
-		counted = m.proxy.HeapMemory()
+		proxys = m.proxy.HeapMemory()
 	}
+	counted := proxys
 	if len(m.nodes) == 0 {
-		m.heap.keep(proxyHeap(m.memory, max(m.clients.used.Load()-counted, 0)))
+		m.heap.keep(proxyHeap(m.memory, max(m.clients.used.Load()-proxys, 0)))
 		return
 	}
 	storage := int64(0)
@@ -101,7 +102,22 @@ func (m *memoryShares) adjust() {
 		m.kept = kept
 		m.keep(int(kept))
 	}
-	m.heap.keep(goMemory(storage, len(m.nodes)) + counted + counted/4)
+	m.keepHeap(goMemory(storage, len(m.nodes))+proxys, counted-proxys+counted/4)
+}
+
+// keepHeap gives the runtime a limit of known bytes, which nodes are charged with already, and rest,
+// which they keep. They also keep what the runtime has above its limit.
+func (m *memoryShares) keepHeap(known, rest int64) {
+	keep := func(rest int64) {
+		for _, n := range m.nodes {
+			n.KeepHeap(rest / int64(len(m.nodes)))
+		}
+	}
+	if known+rest > m.heap.limit {
+		keep(rest)
+	}
+	use := m.heap.keep(known + rest)
+	keep(rest + max(0, use-known-rest))
 }
 
 // heapLimit is the Go runtime's memory limit. The zero value leaves the runtime alone.
@@ -116,22 +132,24 @@ type heapLimit struct {
 
 // keep sets the limit, and collects a heap that rests above it: the runtime itself would wait for
 // the next allocation. keep does not repeat a collection for bytes that the last one could not
-// free.
-func (h *heapLimit) keep(limit int64) {
+// free. It returns how many bytes the runtime has then.
+func (h *heapLimit) keep(limit int64) (use int64) {
 	if h.set == nil {
-		return
+		return 0
 	}
 	if limit != h.limit {
 		h.limit = limit
 		h.set(limit)
 	}
-	switch use := h.use(); {
+	switch use = h.use(); {
 	case use <= limit:
 		h.floor = 0
 	case h.floor == 0 || use > h.floor+limit/8:
 		h.collect()
-		h.floor = h.use()
+		use = h.use()
+		h.floor = use
 	}
+	return use
 }
 
 // heapUse returns the bytes to which the runtime's limit applies, see runtime/debug.SetMemoryLimit.

@@ -14,15 +14,26 @@ type Budget interface {
 	Refund(n int64)
 }
 
+// HeapBudget is a Budget that wants to know what of the memory is in the Go heap: there, bytes that are
+// given back are garbage for a while.
+type HeapBudget interface {
+	Budget
+	// NoteHeap says that so many more of the bytes that were charged are in the Go heap, or fewer.
+	NoteHeap(more int64)
+	// RefundHeap is Refund for bytes that were in the Go heap.
+	RefundHeap(n int64)
+}
+
 // Account counts what the buffers of some conns of one loop take from a Budget. It charges a buffer
 // before the buffer is made. It takes bytes from the budget in chunks, because most buffers are
 // small and short-lived: a request costs one addition and one comparison.
 type Account struct {
-	budget  Budget // nil: no limit, the bytes are only counted
-	granted int64  // bytes taken from the budget, at least used
-	floor   int64  // bytes of granted that the account never returns
-	used    int64  // capacity of the conns' buffers, and other
-	other   int64  // the sum of SetOther over all conns
+	budget  Budget     // nil: no limit, the bytes are only counted
+	heap    HeapBudget // budget, if it is one
+	granted int64      // bytes taken from the budget, at least used
+	floor   int64      // bytes of granted that the account never returns
+	used    int64      // capacity of the conns' buffers, and other
+	other   int64      // the sum of SetOther over all conns
 
 	received, sent uint64 // bytes that the conns have read and written, see Traffic
 }
@@ -34,7 +45,8 @@ const accountChunk = 128 << 10
 // NewAccount returns an account of a budget that has permanently charged floor bytes for it. A nil
 // budget has no limit. Like a Conn, an Account belongs to its loop.
 func NewAccount(budget Budget, floor int64) *Account {
-	return &Account{budget: budget, granted: floor, floor: floor}
+	heap, _ := budget.(HeapBudget)
+	return &Account{budget: budget, heap: heap, granted: floor, floor: floor}
 }
 
 // Used returns the bytes that all conns of the account use.
@@ -81,6 +93,30 @@ func (a *Account) give(n int) {
 	}
 }
 
+// setOther changes how many of the bytes are outside of buffers, by the difference that the budget
+// has granted, or that is no longer used.
+func (a *Account) setOther(more int) {
+	a.other += int64(more)
+	switch {
+	case more == 0:
+		return
+	case a.heap != nil:
+		a.heap.NoteHeap(int64(more))
+	}
+	if more > 0 {
+		return
+	}
+	if a.heap == nil {
+		a.give(-more)
+		return
+	}
+	a.used += int64(more)
+	if free := min(int64(-more), a.granted-max(a.floor, a.used)); free > 0 {
+		a.granted -= free
+		a.heap.RefundHeap(free)
+	}
+}
+
 // SetAccount charges the conn's buffers to a from now on. Without an account of its own, a conn
 // uses its loop's, which has no limit. Call it before the conn has any buffer.
 func (c *Conn) SetAccount(a *Account) {
@@ -112,12 +148,12 @@ func (c *Conn) TrySetOther(n int) bool {
 	switch {
 	case c.closed:
 		return false
-	case n < c.other:
-		c.account.give(c.other - n)
+	case n == c.other:
+		return true
 	case n > c.other && !c.charge(n-c.other):
 		return false
 	}
-	c.account.other += int64(n - c.other)
+	c.account.setOther(n - c.other)
 	c.other = n
 	return true
 }
@@ -221,8 +257,7 @@ func (c *Conn) giveBack(b []byte) {
 func (c *Conn) settleAccount() {
 	c.dropInput()
 	c.dropOutput()
-	c.account.give(c.other)
-	c.account.other -= int64(c.other)
+	c.account.setOther(-c.other)
 	c.other = 0
 }
 
