@@ -220,5 +220,5 @@ func TestFieldsTakeMemory(t *testing.T) {
 	c.want("HSET h 01234567890123a b12345678901234 01234567890123c d12345678901234", "(integer) 2")
 	c.want("MEMORY USAGE h", "(integer) 90")
 	c.want("HEXPIRE h 1000 FIELDS 1 01234567890123a", "1) (integer) 1")
-	c.want("MEMORY USAGE h", "(integer) 314")
+	c.want("MEMORY USAGE h", "(integer) 322")
 }

@@ -9,7 +9,7 @@
 // of the value, the only word that the engine shifts between the clocks of nodes, so a packed hash
 // has no times and its record is the same on all nodes. When the last expiry is gone (HPERSIST,
 // HDEL), a small hash is packed again. The price is paid by small hashes: MEMORY USAGE of one with
-// two fields and values of 15 bytes is 90 packed, and 314 with an expiry on one of them
+// two fields and values of 15 bytes is 90 packed, and 322 with an expiry on one of them
 // (TestFieldsTakeMemory). The other way would be hooks of the engine that shift, expire and find
 // the times of packed records. In a table a time takes 6 bytes.
 //
