@@ -1,6 +1,9 @@
 package shape
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // maxDraws bounds the draws of Random, and those of DrawSome for sixteen elements.
 const maxDraws = 512
@@ -43,7 +46,8 @@ func (t *Table) DrawSome(w *Work, n int, draw func(n uint32) uint32) bool {
 		return false
 	}
 	size := 1 << bits.Len(uint(2*n))
-	w.drawn = append(w.drawn[:0], make([]uint64, size)...)
+	w.drawn = slices.Grow(w.drawn[:0], size)[:size]
+	clear(w.drawn)
 	for left, draws := n, n*maxDraws/16; left > 0; draws-- {
 		if draws == 0 {
 			return false
