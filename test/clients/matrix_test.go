@@ -75,6 +75,7 @@ func TestClientMatrix(t *testing.T) {
 	relaxed.Term(harness.ReadyTimeout)
 	relaxed.Flags = append(relaxed.Flags, "--multi", "relaxed")
 	relaxed.Start()
+	harness.AwaitLevel(t, strict.Addr)
 	var rows []string
 	for _, p := range programs {
 		result, version := "skipped", "-"
