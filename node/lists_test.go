@@ -311,6 +311,29 @@ func TestLongListIsRead(t *testing.T) {
 	}
 }
 
+// TestSortKeepsItsDestination: a SORT that goes on in later turns stores under the key that it names,
+// whatever other clients send meanwhile.
+func TestSortKeepsItsDestination(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	c, other := dial(t, n.Addr()), dial(t, n.Addr())
+	for i := range 10 {
+		c.do(fmt.Sprintf("RPUSH {t}l %d", i))
+		c.want(fmt.Sprintf("SET {t}v%d %s", i, strings.Repeat("x", 10_000)), "OK")
+	}
+	const sent = 200
+	for range 10 {
+		for range sent {
+			other.send("SET another " + strings.Repeat("y", 100))
+		}
+		c.want("SORT {t}l BY nosort GET {t}v* STORE {t}destination", "(integer) 10")
+		for range sent {
+			other.next()
+		}
+		c.want("DEL {t}destination", "(integer) 1")
+	}
+	c.want("DBSIZE", "(integer) 12")
+}
+
 // TestListEncoding: OBJECT ENCODING answers what Redis's default limit of 8 KiB makes of a list.
 func TestListEncoding(t *testing.T) {
 	m := newListModel(t, dial(t, startLeveled(t).Addr()), "x", 1)

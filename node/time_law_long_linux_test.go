@@ -39,7 +39,8 @@ var longRequests = map[string]string{
 	"lrem": "{k}llong 0 HUGE; {k}llong -1 HUGE; {k}lwords 0 WORD",
 	"lpos": "{k}llong HUGE COUNT 0; {k}lwords WORD COUNT 0; {k}lwords WORD RANK -1 COUNT 0",
 	"lpop": "{k}llong 3; {k}lwords 90", "lrange": "{k}llong 0 0; {k}lwords 5 90",
-	"smove": "{k}swords {k}new WORD", "sort": "{k}llong ALPHA; {k}lwords ALPHA STORE {k}new",
+	"smove": "{k}swords {k}new WORD", "sort": "{k}llong ALPHA; {k}lwords ALPHA STORE {k}new; {k}numbers BY nosort GET {k}v* STORE {k}new; " +
+		"{k}numbers BY nosort GET {k}v*; {k}numbers BY {k}v* ALPHA LIMIT 0 1",
 }
 
 var hugeWord = bytes.Repeat([]byte("1"), 4<<20)
@@ -48,7 +49,7 @@ var hugeWord = bytes.Repeat([]byte("1"), 4<<20)
 // names: of a few huge strings, and of many words.
 func (rig *lawRig) fillLong(c *client, changes string) {
 	c.do("DEL {k}new {k}newz {k}d")
-	for _, key := range []string{"{k}hlong", "{k}llong", "{k}lwords", "{k}hwords", "{k}swords", "{k}zwords"} {
+	for _, key := range []string{"{k}numbers", "{k}hlong", "{k}llong", "{k}lwords", "{k}hwords", "{k}swords", "{k}zwords"} {
 		if !strings.Contains(changes, key) && c.do("EXISTS "+key) == "(integer) 1" {
 			continue
 		}
@@ -65,6 +66,12 @@ func (rig *lawRig) fillLongKey(c *client, key string) {
 		}
 	}
 	switch key {
+	case "{k}numbers": // of strings
+		for i := range 200 {
+			send([]byte("RPUSH"), []byte(key), fmt.Append(nil, i))
+			send([]byte("SET"), fmt.Append(nil, "{k}v", i), longWord[:16_000])
+		}
+		return
 	case "{k}hlong":
 		for i := range 3 {
 			send([]byte("HSET"), []byte(key), fmt.Append(nil, i), hugeWord)

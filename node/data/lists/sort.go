@@ -36,6 +36,7 @@ type sorting struct {
 	length  int // elements of the value
 	from, n int // of the result
 	seen    int // elements that were looked at
+	copied  int // bytes that were copied or parsed under the present lock
 	all     []sorted
 	text    []byte        // where the elements' bytes go
 	long    []engine.Pin  // of elements that are not copied
@@ -95,6 +96,9 @@ func lSort(r *exec.Request) {
 		}
 	}
 	if s.problem == "" && s.store != nil && !s.storeSome(r, t) {
+		if !begun {
+			s.keepOptions()
+		}
 		locks.State = s
 		locks.Hold()
 		locks.Stop(1, 0)
@@ -188,6 +192,7 @@ func (s *sorting) keep(text []byte) []byte {
 		return nil
 	}
 	s.charged += int64(len(text)) + sortedCost
+	s.copied += len(text)
 	at := len(s.text)
 	s.text = append(s.text, text...)
 	return s.text[at:len(s.text):len(s.text)]
@@ -237,6 +242,7 @@ func (s *sorting) RunBetween(ctx context.Context) {
 	s.collect(ctx)
 	s.compute(ctx, func(do func(t engine.Txn)) {
 		t := s.engine.Lock(s.partition, s.now)
+		s.copied = 0
 		do(t)
 		t.Unlock()
 		s.flush()
@@ -262,7 +268,8 @@ func (s *sorting) collect(ctx context.Context) {
 			s.problem = exec.ErrPinned
 			return
 		}
-		for until := s.seen + sortAtOnce; !done && s.seen < until; {
+		s.copied = 0
+		for until := s.seen + sortAtOnce; !done && s.seen < until && s.copied < textPiece; {
 			place, done = s.piece(s.value, s.pin, place, func(x rdb.Element) { s.add(x.First) })
 		}
 		s.pin.Unlock()
@@ -273,8 +280,9 @@ func (s *sorting) collect(ctx context.Context) {
 
 // finish is RunBetween in one turn. It reports false if that takes too long after all.
 func (s *sorting) finish(t engine.Txn) bool {
+	s.copied = 0
 	s.compute(context.Background(), func(do func(t engine.Txn)) { do(t) })
-	if len(s.slice) <= textPiece && !s.tooLong {
+	if !s.tooLong {
 		s.ran = true
 		return true
 	}
@@ -282,18 +290,28 @@ func (s *sorting) finish(t engine.Txn) bool {
 	return false
 }
 
+// isFull reports whether the present lock has been held for as many bytes as it may be. In a turn,
+// which has no other lock, the command takes too long then.
+func (s *sorting) isFull() bool {
+	full := s.copied >= textPiece
+	s.tooLong = s.tooLong || full && !s.ran
+	return full
+}
+
 // compute weighs the elements, orders them, and gathers the result. under calls a function under
 // the lock of the partition.
 func (s *sorting) compute(ctx context.Context, under func(do func(t engine.Txn))) {
 	if !s.ordered {
-		s.ordered = true
 		if !s.native {
-			s.weighAll(ctx, under)
+			if s.weighAll(ctx, under); s.tooLong {
+				return
+			}
 			s.order(ctx, s.all)
 			s.all = s.all[min(s.from, len(s.all)):min(s.from+s.n, len(s.all))]
 		} else if s.desc {
 			slices.Reverse(s.all)
 		}
+		s.ordered = true
 	}
 	s.gather(ctx, under)
 }
@@ -302,11 +320,13 @@ func (s *sorting) compute(ctx context.Context, under func(do func(t engine.Txn))
 func (s *sorting) weighAll(ctx context.Context, under func(do func(t engine.Txn))) {
 	weigh := func(x *sorted, text []byte) {
 		if s.alpha {
-			x.by = s.keep(text)
+			x.by = s.hold(text)
 			if x.by == nil {
 				x.by = []byte{}
 			}
-		} else if !x.weigh(text) {
+			return
+		}
+		if s.copied += len(text); !x.weigh(text) {
 			s.problem = ErrSortWeight
 		}
 	}
@@ -318,11 +338,11 @@ func (s *sorting) weighAll(ctx context.Context, under func(do func(t engine.Txn)
 		}
 		return
 	}
-	for i := 0; i < len(s.all) && s.problem == "" && ctx.Err() == nil; {
+	for i := 0; i < len(s.all) && s.problem == "" && !s.tooLong && ctx.Err() == nil; {
 		under(func(t engine.Txn) {
-			for end := min(i+lookupAtOnce, len(s.all)); i < end; i++ {
+			for end := min(i+lookupAtOnce, len(s.all)); i < end && !s.isFull(); i++ {
 				x := &s.all[i]
-				s.byPattern(t, s.by, x.text, func(_ engine.Item, text []byte) { weigh(x, text) })
+				s.byPattern(t, s.by, x.text, func(text []byte) { weigh(x, text) })
 			}
 		})
 	}
@@ -344,47 +364,49 @@ func (s *sorting) gather(ctx context.Context, under func(do func(t engine.Txn)))
 	}
 	total := len(s.all) * columns
 	for i := 0; i < total && s.problem == "" && !s.tooLong && ctx.Err() == nil; {
-		var long engine.Pin
+		var long []byte
+		var pin engine.Pin
 		under(func(t engine.Txn) {
-			for end := min(i+lookupAtOnce, total); i < end && !long.Live() && len(s.slice) < textPiece; i++ {
-				long = s.get(t, s.gets[i%columns], s.all[i/columns].text)
+			for end := min(i+lookupAtOnce, total); i < end && long == nil && !s.isFull(); i++ {
+				long, pin = s.get(t, s.gets[i%columns], s.all[i/columns].text)
 			}
 		})
-		if long.Live() {
-			s.emit(long.Value(), true)
-			long.Release()
+		if long != nil {
+			s.emit(long, true)
 			s.flush()
 		}
-		if !s.ran && len(s.slice) > textPiece {
-			return
+		if pin.Live() {
+			pin.Release()
 		}
 	}
 }
 
-// get adds what GET names for an element. It returns the pin of a value that is too long to be
-// copied under the lock.
-func (s *sorting) get(t engine.Txn, pattern, element []byte) (long engine.Pin) {
+// get adds what GET names for an element. What is too long to be copied under the lock it returns,
+// pinned unless it is the element.
+func (s *sorting) get(t engine.Txn, pattern, element []byte) (long []byte, pin engine.Pin) {
 	if isElement(pattern) {
+		if len(element) >= exec.LongElement && s.ran {
+			return element, pin
+		}
 		s.emit(element, true)
-		return long
+		return nil, pin
 	}
-	if !s.byPattern(t, pattern, element, func(item engine.Item, text []byte) {
-		if len(text) < exec.PinFrom {
-			s.emit(text, true)
-			return
-		}
-		if s.tooLong = !s.ran; s.tooLong {
-			return
-		}
-		if pin, ok := t.Pin(item); ok {
-			long = pin
-			return
+	if !s.byPattern(t, pattern, element, func(text []byte) {
+		if len(text) >= exec.LongElement {
+			if s.tooLong = !s.ran; s.tooLong {
+				return
+			}
+			var ok bool
+			if pin, ok = s.engine.PinView(text); ok {
+				long = text
+				return
+			}
 		}
 		s.emit(text, true)
 	}) {
 		s.emit(nil, false)
 	}
-	return long
+	return long, pin
 }
 
 // emit adds a string to the result, or that there is none.
@@ -396,6 +418,7 @@ func (s *sorting) emit(text []byte, found bool) {
 	case !found:
 		s.emitText(resp.AppendNull(nil, s.version))
 	default:
+		s.copied += len(text)
 		s.slice = resp.AppendBulk(s.slice, text)
 	}
 }

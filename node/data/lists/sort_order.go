@@ -17,6 +17,9 @@ type sorted struct {
 	weight float64
 }
 
+// longestWeight is how many bytes a text may have that is a number.
+const longestWeight = 4 << 10
+
 // weigh sets the weight of an element by a text. It reports false if that is no number.
 func (x *sorted) weigh(text []byte) (ok bool) {
 	x.weight, ok = parseWeight(text)
@@ -26,11 +29,14 @@ func (x *sorted) weigh(text []byte) (ok bool) {
 // parseWeight parses a number as C's strtod does: leading space, hexadecimal digits and infinity
 // are allowed, and a zero byte ends the text. The empty text is 0.
 func parseWeight(text []byte) (weight float64, ok bool) {
-	if end := bytes.IndexByte(text, 0); end >= 0 {
+	if end := bytes.IndexByte(text[:min(len(text), longestWeight)], 0); end >= 0 {
 		text = text[:end]
 	}
-	if len(text) == 0 {
+	switch {
+	case len(text) == 0:
 		return 0, true
+	case len(text) > longestWeight:
+		return 0, false
 	}
 	number := strings.ToLower(string(bytes.TrimLeft(text, " \t\n\v\f\r")))
 	if strings.Contains(number, "_") || strings.Contains(number, "nan") {

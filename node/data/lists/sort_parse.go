@@ -108,8 +108,8 @@ func (o *sortOptions) lookups(n, answered int) int {
 }
 
 // byPattern looks up the value of the key that a pattern makes of an element: a string, or a field
-// of a hash. use gets a view of it; item is that of a string.
-func (s *sorting) byPattern(t engine.Txn, pattern, element []byte, use func(item engine.Item, text []byte)) (found bool) {
+// of a hash. use gets a view of it.
+func (s *sorting) byPattern(t engine.Txn, pattern, element []byte, use func(text []byte)) (found bool) {
 	star := bytes.IndexByte(pattern, '*')
 	if star < 0 {
 		return false
@@ -124,13 +124,13 @@ func (s *sorting) byPattern(t engine.Txn, pattern, element []byte, use func(item
 	switch {
 	case !found:
 	case field == nil && item.Type() == engine.TypeString:
-		use(item, item.Value())
+		use(item.Value())
 		return true
 	case field != nil && typ.Field != nil:
 		var value shape.Item
 		if value, found = typ.Field(t, item, field, s.now); found {
 			var number shape.Decimal
-			use(engine.Item{}, value.Text(&number))
+			use(value.Text(&number))
 		}
 		return found
 	}
