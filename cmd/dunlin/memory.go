@@ -31,8 +31,9 @@ const (
 
 	// binaryMemory is about the resident part of the program's file once the process has forgotten
 	// what only the start needs, see mapping.ForgetProgram. Measured at rest: 8 MiB; with a load,
-	// scrapes and collections: 13 to 15, and more without forgetting.
-	binaryMemory = 15 << 20
+	// scrapes and collections: 13 to 15, and more without forgetting. What is above that covers moments
+	// in which the Go heap has more than its limit.
+	binaryMemory = 15<<20 + 768<<10
 	// loopMemory is what an event loop has beside its free buffers: scratch space, its stack.
 	loopMemory = 1 << 20
 	// A loop keeps free buffers: at most mostKept, or a part of the limits in which there are
