@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // A string in a value can have 512 MiB. So the law is also looked at with long elements: each command
@@ -26,8 +27,10 @@ var longNames = map[string][]string{
 
 // longRequests are asked besides.
 var longRequests = map[string]string{
-	"copy": "{k}hlong {k}d REPLACE; {k}llong {k}d REPLACE; {k}swords {k}d REPLACE; {k}zwords {k}d REPLACE",
-	"dump": "{k}hlong; {k}llong; {k}lwords; {k}zwords", "lindex": "{k}llong 0", "lmove": "{k}llong {k}llong LEFT LEFT",
+	"copy":       "{k}hlong {k}d REPLACE; {k}llong {k}d REPLACE; {k}swords {k}d REPLACE; {k}zwords {k}d REPLACE",
+	"hrandfield": "{k}hnear -256 WITHVALUES; {k}hnear 128 WITHVALUES",
+	"hgetall":    "{k}hnear", "hvals": "{k}hnear", "hscan": "{k}hnear 0 COUNT 1000",
+	"dump": "{k}hnear; {k}lnear; {k}hlong; {k}llong; {k}lwords; {k}zwords", "lindex": "{k}llong 0", "lmove": "{k}llong {k}llong LEFT LEFT",
 	"hset":    "{k}hlong 1 HUGE; {k}hlong 1 HUGE 2 HUGE; {k}new 1 HUGE",
 	"hsetex":  "{k}hlong EX 100 FIELDS 1 1 HUGE; {k}new FIELDS 2 1 HUGE 2 HUGE",
 	"hsetnx":  "{k}hlong 9 HUGE; {k}new 9 HUGE",
@@ -38,7 +41,7 @@ var longRequests = map[string]string{
 	"linsert": "{k}llong BEFORE 1 HUGE; {k}llong AFTER HUGE x", "lset": "{k}llong 0 HUGE; {k}lwords 0 HUGE",
 	"lrem": "{k}llong 0 HUGE; {k}llong -1 HUGE; {k}lwords 0 WORD",
 	"lpos": "{k}llong HUGE COUNT 0; {k}lwords WORD COUNT 0; {k}lwords WORD RANK -1 COUNT 0",
-	"lpop": "{k}llong 3; {k}lwords 90", "lrange": "{k}llong 0 0; {k}lwords 5 90",
+	"lpop": "{k}llong 3; {k}lwords 90", "lrange": "{k}llong 0 0; {k}lwords 5 90; {k}lnear 5 250",
 	"smove": "{k}swords {k}new WORD", "sort": "{k}llong ALPHA; {k}lwords ALPHA STORE {k}new; {k}numbers BY nosort GET {k}v* STORE {k}new; " +
 		"{k}numbers BY nosort GET {k}v*; {k}numbers BY {k}v* ALPHA LIMIT 0 1",
 }
@@ -49,7 +52,7 @@ var hugeWord = bytes.Repeat([]byte("1"), 4<<20)
 // names: of a few huge strings, and of many words.
 func (rig *lawRig) fillLong(c *client, changes string) {
 	c.do("DEL {k}new {k}newz {k}d")
-	for _, key := range []string{"{k}numbers", "{k}hlong", "{k}llong", "{k}lwords", "{k}hwords", "{k}swords", "{k}zwords"} {
+	for _, key := range []string{"{k}numbers", "{k}hlong", "{k}llong", "{k}lwords", "{k}hwords", "{k}hnear", "{k}lnear", "{k}swords", "{k}zwords"} {
 		if !strings.Contains(changes, key) && c.do("EXISTS "+key) == "(integer) 1" {
 			continue
 		}
@@ -70,6 +73,15 @@ func (rig *lawRig) fillLongKey(c *client, key string) {
 		for i := range 200 {
 			send([]byte("RPUSH"), []byte(key), fmt.Append(nil, i))
 			send([]byte("SET"), fmt.Append(nil, "{k}v", i), longWord[:16_000])
+		}
+		return
+	case "{k}hnear", "{k}lnear": // as long as strings that are copied can be
+		for i := range 256 {
+			if key == "{k}lnear" {
+				send([]byte("RPUSH"), []byte(key), longWord[:exec.LongElement-1])
+			} else {
+				send([]byte("HSET"), []byte(key), fmt.Append(nil, i), longWord[:exec.LongElement-1])
+			}
 		}
 		return
 	case "{k}hlong":

@@ -80,7 +80,7 @@ func (w what) replyPair(r *exec.Request, field, value shape.Item) (fits bool) {
 	return w.reply(r, field, value)
 }
 
-// randomAtOnce is how many random fields are answered in one run.
+// randomAtOnce is how many random fields are answered in one run at most.
 const randomAtOnce = 256
 
 // drawing is how far a command has come that draws fields.
@@ -127,8 +127,7 @@ func repeated(r *exec.Request, w what, n int64) {
 		}
 		r.Out = w.appendList(r.Out, r, int(n))
 	}
-	end := min(x.done+randomAtOnce, n)
-	for range end - x.done {
+	for end := min(x.done+randomAtOnce, n); x.done < end && len(r.Out)-start < exec.RunBytes; x.done++ {
 		field, value, ok := h.random()
 		if !ok {
 			r.Undo(start)
@@ -144,8 +143,8 @@ func repeated(r *exec.Request, w what, n int64) {
 			return
 		}
 	}
-	if end < n {
-		locks.State = &drawing{begun: true, done: end}
+	if x.done < n {
+		locks.State = &x
 		locks.Hold()
 		locks.Stop(locks.First+1, int64(r.Produced()-before))
 		return

@@ -19,17 +19,18 @@ var collection = exec.Collection{
 	Add:       restoreParts,
 }
 
-// pieceElements is how many elements a piece has.
+// pieceElements is how many elements a piece has, unless they are long.
 const pieceElements = 128
 
 func piece(_ engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool) {
-	l, end := shape.PinnedList(pin), place+pieceElements
+	l, end, left := shape.PinnedList(pin), place+pieceElements, exec.RunBytes
 	next = place
 	l.Walk(place, func(x shape.Entry) bool {
 		var number shape.Decimal
 		f(rdb.Element{First: x.First.Text(&number)})
 		next++
-		return next < end
+		left -= x.First.Size()
+		return next < end && left > 0
 	})
 	return next, next >= l.Len()
 }
