@@ -144,7 +144,7 @@ func repeated(r *exec.Request, w what, n int64) {
 		}
 	}
 	if x.done < n {
-		locks.State = &x
+		locks.State = &drawing{begun: true, done: x.done}
 		locks.Hold()
 		locks.Stop(locks.First+1, int64(r.Produced()-before))
 		return
