@@ -53,7 +53,7 @@ func (r *request) everyone(action session.Action) {
 func (r *request) executeAside(s *step) {
 	if r.mustWait(s.args) {
 		r.unused = s.length
-		r.conn.again = r.again
+		r.conn.waited = r.Waited
 		r.conn.block(s.length)
 		return
 	}

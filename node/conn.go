@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -25,10 +26,9 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
-	holdWait  *holdWait // not nil: a request waits for a hold
-	held      exec.Work // not nil: this executes it, since it is neither in the input nor an upload
-	impatient bool      // a request has waited for a hold for long enough
-	again     bool      // the request that comes next was executed before, and has waited for a hold
+	holdWait *holdWait     // not nil: a request waits for a hold
+	held     exec.Work     // not nil: this executes it, since it is neither in the input nor an upload
+	waited   time.Duration // Request.Waited of the request that comes next
 
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
 
@@ -70,7 +70,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		if s := ahead.take(cn, in[used:]); s != nil {
 			used, last = used+s.length, s.length
 			r.execute(s)
-			r.again = false
+			r.Waited = 0
 			batch++
 			continue
 		}
@@ -92,12 +92,12 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		used += last
 		if cn.Upload != nil {
 			r.endUpload(cn.parser.Args())
-			r.again = false
+			r.Waited = 0
 			batch++
 		} else if r.Args = cn.parser.Args(); len(r.Args) > 0 {
 			r.raw = in[used-last : used]
 			r.dispatch()
-			r.raw, r.again = nil, false
+			r.raw, r.Waited = nil, 0
 			batch++
 		}
 	}
@@ -132,7 +132,7 @@ func (w *worker) begin(cn *conn) *request {
 			w.untilSample, r.sampled = measure.SampleInputs, true
 		}
 	}
-	r.again, cn.again = cn.again, false
+	r.Waited, cn.waited = cn.waited, 0
 	r.unused, r.putBack, r.reading, r.transaction, r.planned, r.job = 0, false, false, nil, nil, nil
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
@@ -143,8 +143,7 @@ func (w *worker) begin(cn *conn) *request {
 // end hands the replies to the socket, and counts what was done.
 func (w *worker) end(r *request, used, batch int) {
 	cn := r.conn
-	cn.impatient = cn.impatient && r.putBack
-	cn.again = cn.again || r.again // it was not executed now either
+	cn.waited = max(cn.waited, r.Waited) // if it was not executed now either
 	w.Count.Input(used, batch)
 	w.Count.Output(r.Finish())
 	w.ahead.forget()

@@ -36,7 +36,6 @@ type request struct {
 	longEnough bool
 	unused     int       // bytes of the present request, if it is to be read again
 	putBack    bool      // the present request is to be read again, because its partition is held
-	again      bool      // the present request was executed before, and has waited for a hold
 	reading    bool      // the present request is at the front of the connection's input
 	raw        []byte    // the present request, if the parser has read it and not lookahead
 	listed     *listing  // not nil: the present request, whose arguments were listed in turns

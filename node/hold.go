@@ -25,26 +25,28 @@ func (r *request) Held(h *engine.Hold) {
 		r.replyWait()
 		r.latchKeys()
 		return
-	case r.Rewrite != nil && !cn.impatient:
+	case r.Waited >= r.node.holdPatience:
+		r.Fail(exec.ErrHeld)
+		return
+	case r.Rewrite != nil:
 		cn.held = r.Rewrite.Move()
-	case r.listed != nil && !cn.impatient:
+	case r.listed != nil:
 		cn.held = r.listed.move(r)
-	case r.Upload != nil && !cn.impatient:
+	case r.Upload != nil:
 		cn.Upload.Pause(r.Args[len(cn.Upload.Args):])
-	case r.planned != nil && !r.reading && !cn.impatient:
+	case r.planned != nil && !r.reading:
 		cn.held = r.planned.move()
-	case r.reading && !cn.impatient:
+	case r.reading:
 		r.worker.Count.Commands[r.Cmd.ID]-- // it will be read again
 		if cn.State.Begun() {
 			cn.State.End(false)
 		}
 		r.putBack = true
 	default:
-		cn.impatient = false
 		r.Fail(exec.ErrHeld)
 		return
 	}
-	cn.again = true
+	cn.waited = r.Waited
 	cn.pause()
 	cn.awaitHold(h)
 }
@@ -53,11 +55,12 @@ func (r *request) Held(h *engine.Hold) {
 type holdWait struct {
 	queue *list.List // of all of the loop that wait for that hold, in order
 	at    *list.Element
+	begun time.Duration // by the loop's clock
 	limit *netloop.Timer
 }
 
-// awaitHold has the connection go on when the hold has ended, or when it has waited for long enough.
-// One goroutine waits for all connections of a loop.
+// awaitHold has the connection go on when the hold has ended, or when its request has waited for holds
+// for long enough. One goroutine waits for all connections of a loop.
 func (cn *conn) awaitHold(h *engine.Hold) {
 	w, n := cn.worker, cn.node
 	queue := w.holdQueues[h]
@@ -74,15 +77,17 @@ func (cn *conn) awaitHold(h *engine.Hold) {
 			w.loop.Post(func() { w.passHold(h, ended) })
 		})
 	}
-	cn.holdWait = &holdWait{queue: queue, at: queue.PushBack(cn), limit: w.loop.After(n.holdPatience, func() {
+	limit := w.loop.After(n.holdPatience-cn.waited, func() {
 		cn.leaveHold()
 		cn.goOnAfterHold(false)
-	})}
+	})
+	cn.holdWait = &holdWait{queue: queue, at: queue.PushBack(cn), begun: w.loop.Clock(), limit: limit}
 }
 
 // leaveHold ends the connection's wait, if it waits for a hold.
 func (cn *conn) leaveHold() {
 	if wait := cn.holdWait; wait != nil {
+		cn.waited += max(1, cn.worker.loop.Clock()-wait.begun) // not 0, see isFirst
 		wait.queue.Remove(wait.at)
 		wait.limit.Stop()
 		cn.holdWait = nil
@@ -110,9 +115,11 @@ func (r *request) latchKeys() {
 }
 
 // goOnAfterHold executes the request that has waited for a hold. If that has not ended, the request
-// is refused.
+// waits for no other one: it is refused if its partition is still held.
 func (cn *conn) goOnAfterHold(ended bool) {
-	cn.impatient = !ended
+	if !ended {
+		cn.waited = max(cn.waited, cn.node.holdPatience)
+	}
 	switch {
 	case cn.held != nil:
 		w := cn.held
@@ -124,9 +131,7 @@ func (cn *conn) goOnAfterHold(ended bool) {
 	default: // the request is in the input
 		cn.Answering = false
 		cn.Socket.Resume()
-		return
 	}
-	cn.impatient = false
 }
 
 // dropHeld frees what waits for a hold, of a connection that is closed.

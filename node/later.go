@@ -173,19 +173,22 @@ func (n *Node) dropServed(ctx context.Context, p uint16) {
 		if h == nil {
 			return
 		}
-		n.awaitHold(ctx, h)
+		var waited time.Duration
+		n.awaitHold(ctx, h, &waited)
 	}
 }
 
 // AwaitHold is exec.Host's.
-func (r *request) AwaitHold(ctx context.Context, h *engine.Hold) (ended bool) {
-	return r.node.awaitHold(ctx, h)
+func (r *request) AwaitHold(ctx context.Context, h *engine.Hold, waited *time.Duration) (ended bool) {
+	return r.node.awaitHold(ctx, h, waited)
 }
 
-// awaitHold waits for the end of a hold, for holdPatience at most. It reports false if the hold has not
-// ended by then.
-func (n *Node) awaitHold(ctx context.Context, h *engine.Hold) (ended bool) {
-	limit := time.NewTimer(n.holdPatience)
+// awaitHold waits for the end of a hold, for holdPatience at most, of which waited has passed before.
+// It adds to that, and reports false if the hold has not ended by then.
+func (n *Node) awaitHold(ctx context.Context, h *engine.Hold, waited *time.Duration) (ended bool) {
+	begun := time.Now()
+	defer func() { *waited += time.Since(begun) }()
+	limit := time.NewTimer(n.holdPatience - *waited)
 	defer limit.Stop()
 	select {
 	case <-h.Ended():

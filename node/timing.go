@@ -61,7 +61,7 @@ func (r *request) timed(run exec.Handler) {
 
 // isFirst reports whether the present request is executed for the first time.
 func (r *request) isFirst() bool {
-	return !r.again && r.Rest == nil && r.Rewrite == nil
+	return r.Waited == 0 && r.Rest == nil && r.Rewrite == nil
 }
 
 // show has MONITOR show a request, if anybody watches. Then all commands are timed.

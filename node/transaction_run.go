@@ -148,6 +148,7 @@ func (x *transaction) begin(r *request) (ended bool) {
 		}
 		defer t.Unlock()
 		r.BeginUnit(t)
+		r.Waited = 0 // of EXEC, not of its commands
 		r.Transaction, r.InTransaction = t.Within(), true
 		defer func() { r.InTransaction = false }()
 	}

@@ -98,7 +98,7 @@ func (r *request) endUpload(args [][]byte) {
 	r.Args = append(u.Args, args...)
 	if r.mustWait(r.Args) {
 		u.Pause(args)
-		cn.again = r.again
+		cn.waited = r.Waited
 		cn.block(0)
 		return
 	}

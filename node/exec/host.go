@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -35,9 +36,10 @@ type Host interface {
 	// Held takes care of a request that found the partition of its key held by somebody else, and
 	// that has done nothing yet: the sender tries again, or the request waits until h has ended.
 	Held(h *engine.Hold)
-	// AwaitHold waits until h has ended, for as long as requests wait for a hold. It reports false if h
-	// has not ended by then. Any goroutine may call it.
-	AwaitHold(ctx context.Context, h *engine.Hold) (ended bool)
+	// AwaitHold waits until h has ended. It reports false if h has not ended when the request has waited
+	// for holds for too long, all in all: waited is for how long, and AwaitHold adds to it. Any goroutine
+	// may call it.
+	AwaitHold(ctx context.Context, h *engine.Hold, waited *time.Duration) (ended bool)
 	// HoldOn has the request, which has its partition locked by t, hold the partition until it is
 	// answered: it will not end under this lock. Later comes next.
 	HoldOn(t engine.Txn)

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -206,9 +207,10 @@ type Rest struct {
 	upload  *Upload
 	sum     int64
 	state   any
-	reply   Gathered     // so far
-	holder  *engine.Hold // somebody else's, for whose end the command waits
-	held    bool         // for too long
+	reply   Gathered      // so far
+	holder  *engine.Hold  // somebody else's, for whose end the command waits
+	held    bool          // for too long
+	waited  time.Duration // Request.Waited
 	host    Host
 	heap    Heap
 	charged int64
@@ -217,7 +219,7 @@ type Rest struct {
 // take keeps the present command, and becomes the owner of its upload. Of a very long command it takes
 // over all memory: to copy a million keys would take as long as to visit very many of them.
 func (rest *Rest) take(r *Request) {
-	rest.cmd, rest.host, rest.heap, rest.upload = r.Cmd, r.Host, r.Heap, r.Upload
+	rest.cmd, rest.host, rest.heap, rest.upload, rest.waited = r.Cmd, r.Host, r.Heap, r.Upload, r.Waited
 	r.hideElements()
 	if rest.upload != nil {
 		r.giveUpload()
@@ -269,7 +271,7 @@ func (rest *Rest) Run(ctx context.Context) {
 		state.RunBetween(ctx)
 	}
 	if rest.holder != nil {
-		rest.held = !rest.host.AwaitHold(ctx, rest.holder)
+		rest.held = !rest.host.AwaitHold(ctx, rest.holder, &rest.waited)
 	}
 }
 
@@ -292,8 +294,9 @@ func (rest *Rest) Reply(r *Request) {
 	}
 	keys, partitions := r.Keys, r.Partitions // the next commands use their memory
 	r.Args, r.Upload, r.Rest, r.Keys, r.Partitions = rest.args, rest.upload, rest, rest.keys, rest.partitions
+	r.Waited = rest.waited
 	r.Host.Again()
-	r.Upload, r.Rest, r.Keys, r.Partitions = nil, nil, keys, partitions
+	r.Upload, r.Rest, r.Keys, r.Partitions, r.Waited = nil, nil, keys, partitions, 0
 }
 
 // End frees what the command has not used.

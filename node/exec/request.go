@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"time"
+
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -44,6 +46,9 @@ type Request struct {
 	Rewrite   *Rewrite // not nil: has the new value that the command waited for
 	Rest      *Rest    // not nil: the command goes on from where it has stopped
 	Partition uint16   // of the key, for commands of a single key or slot
+
+	// Waited is how long the command has waited for the ends of others' holds.
+	Waited time.Duration
 
 	// Keys and Partitions are set for commands of several keys: the positions of the keys in Args,
 	// in order, and the partition of each.

@@ -3,6 +3,7 @@ package exec
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
@@ -47,9 +48,10 @@ type Rewrite struct {
 	charged   int64 // to the memory limit, for copies among the sources
 	heap      Heap
 	host      Host
-	kept      int64 // charged to heap, for Args and small sources
-	refused   bool  // there was no memory for them
-	held      bool  // somebody else has held the partition for too long
+	kept      int64         // charged to heap, for Args and small sources
+	refused   bool          // there was no memory for them
+	held      bool          // somebody else has held the partition for too long
+	waited    time.Duration // Request.Waited
 	run       func(ctx context.Context) error
 }
 
@@ -111,7 +113,7 @@ func (s *Source) Drop() {
 func (r *Request) NewRewrite() *Rewrite {
 	w := &Rewrite{
 		Args: r.Args, Engine: r.Engine, partition: r.Partition, holds: r.InTransaction || r.Hold != nil,
-		heap: r.Heap, host: r.Host,
+		heap: r.Heap, host: r.Host, waited: r.Waited,
 	}
 	size := int64(len(r.Args)) * ArgSize
 	for _, arg := range r.Args {
@@ -154,7 +156,7 @@ func (w *Rewrite) Run(ctx context.Context) {
 // Await waits for the end of the hold that somebody else has on the partition, if there is one.
 func (w *Rewrite) Await(ctx context.Context) {
 	if h := w.Engine.Holder(w.partition); h != nil && !w.holds {
-		w.held = !w.host.AwaitHold(ctx, h)
+		w.held = !w.host.AwaitHold(ctx, h, &w.waited)
 	}
 }
 
@@ -165,8 +167,9 @@ func (w *Rewrite) Reply(r *Request) {
 		return
 	}
 	r.Args, r.Upload, r.Rewrite = w.Args, w.upload, w
+	r.Waited = max(r.Waited, w.waited) // the connection may have waited since
 	r.Host.Again()
-	r.Upload, r.Rewrite = nil, nil
+	r.Upload, r.Rewrite, r.Waited = nil, nil, 0
 }
 
 // Move hands the command over to another Rewrite, which executes it again.
