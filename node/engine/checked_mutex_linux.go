@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,17 +13,28 @@ import (
 
 // LongestLock is the processor time for which a shard was locked longest since it was last set to 0,
 // in nanoseconds, by loops and by goroutines. A lock is passed over whose goroutine has moved to
-// another thread meanwhile.
+// another thread meanwhile, or may have let others use its thread.
 var LongestLock atomic.Int64
 
 // TimeLocks has locks timed.
 var TimeLocks atomic.Bool
+
+// yields counts the calls of yield.
+var yields atomic.Int64
+
+// yield lets other goroutines run. Its caller may have a shard locked: that lock is not timed, because
+// the thread may work for the others meanwhile.
+func yield() {
+	yields.Add(1)
+	runtime.Gosched()
+}
 
 // mutex is a shard's. It notes how long it is locked.
 type mutex struct {
 	sync.Mutex
 	begun  time.Duration // 0: it is not timed
 	thread int
+	yields int64 // as of then
 }
 
 func (m *mutex) Lock() {
@@ -40,12 +52,12 @@ func (m *mutex) TryLock() bool {
 
 func (m *mutex) begin() {
 	if m.begun = 0; TimeLocks.Load() {
-		m.begun, m.thread = threadSpent(), unix.Gettid()
+		m.begun, m.thread, m.yields = threadSpent(), unix.Gettid(), yields.Load()
 	}
 }
 
 func (m *mutex) Unlock() {
-	if m.begun != 0 && unix.Gettid() == m.thread {
+	if m.begun != 0 && unix.Gettid() == m.thread && yields.Load() == m.yields {
 		took := int64(threadSpent() - m.begun)
 		for longest := LongestLock.Load(); took > longest && !LongestLock.CompareAndSwap(longest, took); {
 			longest = LongestLock.Load()

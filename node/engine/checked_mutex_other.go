@@ -2,7 +2,13 @@
 
 package engine
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
 // mutex is a shard's.
 type mutex = sync.Mutex
+
+// yield lets other goroutines run. Its caller may have a shard locked.
+func yield() { runtime.Gosched() }

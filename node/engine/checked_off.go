@@ -2,9 +2,15 @@
 
 package engine
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
 const checked = false
 
 // mutex is a shard's.
 type mutex = sync.Mutex
+
+// yield lets other goroutines run. Its caller may have a shard locked.
+func yield() { runtime.Gosched() }

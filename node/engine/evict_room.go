@@ -1,7 +1,5 @@
 package engine
 
-import "runtime"
-
 // noClass asks for any gain in the budget; otherwise a cell of some class of records is wanted.
 const noClass = -1
 
@@ -31,7 +29,7 @@ func (s *shard) obtain(k kind, n int) handle {
 			return 0
 		}
 		waits++
-		runtime.Gosched()
+		yield()
 	}
 	return 0
 }

@@ -1,7 +1,5 @@
 package engine
 
-import "runtime"
-
 // newLarge takes an extent for a body of n bytes, charged, making room if it must.
 func (s *shard) newLarge(n int) (off uint64, ok bool) {
 	l, cost := s.e.large, largeCost(n)
@@ -137,7 +135,7 @@ func (s *shard) await(n int64, try func() bool) bool {
 			return false
 		}
 		waits++
-		runtime.Gosched()
+		yield()
 	}
 	return false
 }

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"runtime"
-	"slices"
-)
+import "slices"
 
 // Room is the memory that a command is about to take for values with parts.
 type Room struct {
@@ -122,7 +119,7 @@ func (t Txn) reserve(r Room) error {
 			return ErrMemory
 		}
 		waits++
-		runtime.Gosched()
+		yield()
 	}
 	return ErrMemory
 }
