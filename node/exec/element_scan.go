@@ -105,9 +105,11 @@ func (r *Request) ReplyScan(next uint64, n int, strings []byte) {
 
 // ReplyScanText is ReplyScan of strings that may be long.
 func (r *Request) ReplyScanText(next uint64, n int, strings *Text) {
-	if r.Room(2 * LineRoom) {
-		r.replyScanHead(next, n)
+	if !r.Room(2 * LineRoom) {
+		strings.drop()
+		return
 	}
+	r.replyScanHead(next, n)
 	r.ReplyText(strings)
 }
 
