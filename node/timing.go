@@ -38,7 +38,7 @@ func timedFrom(l *figures.SlowLog) int {
 // timed executes a command. It notes the time if that counts, and enters the command into the slow
 // log if it was slow.
 func (r *request) timed(run exec.Handler) {
-	clock, cmd, args := r.worker.loop.Clock, r.Cmd, r.Args
+	clock, cmd, args, upload := r.worker.loop.Clock, r.Cmd, r.Args, r.Upload
 	before := r.took
 	r.deferred, r.job = false, nil
 	begun := clock()
@@ -55,6 +55,7 @@ func (r *request) timed(run exec.Handler) {
 		r.worker.noteTime(cmd.ID, took)
 	}
 	if l := &r.node.slow; l.Slow(took) {
+		upload.HideElements(args)
 		l.Add(figures.NewSlowEntry(r.conn.State.Addr, r.conn.State.Name, args), took, time.Now())
 	}
 }

@@ -39,6 +39,22 @@ func TestSlowLog(t *testing.T) {
 	c.want("SLOWLOG LEN", "(integer) 0")
 }
 
+// TestSlowLogOfLongElements: the log does not read a string that a value has taken over, whose memory
+// may be another one's by then.
+func TestSlowLogOfLongElements(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Memory = 64 << 20 })
+	c := dial(t, n.Addr())
+	c.want("CONFIG SET slowlog-log-slower-than 0", "OK")
+	long := bigValue(100_000, 1)
+	c.wantBig("HSET h f BIG", long, "(integer) 1")
+	c.wantBig("RPUSH l BIG", long, "(integer) 1")
+	c.wantBig("LSET l 0 BIG", long, "OK")
+	log := c.do("SLOWLOG GET -1")
+	if strings.Contains(log, "more bytes") || strings.Count(log, `"RPUSH"`) != 1 {
+		t.Errorf("the slow log has %s", log)
+	}
+}
+
 // TestTimedCommands: with the usual threshold it is the heavy ones, and those with many arguments.
 func TestTimedCommands(t *testing.T) {
 	f := func(id command.ID, want bool) {

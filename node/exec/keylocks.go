@@ -220,7 +220,7 @@ type Rest struct {
 // over all memory: to copy a million keys would take as long as to visit very many of them.
 func (rest *Rest) take(r *Request) {
 	rest.cmd, rest.host, rest.heap, rest.upload, rest.waited = r.Cmd, r.Host, r.Heap, r.Upload, r.Waited
-	r.hideElements()
+	r.Upload.HideElements(r.Args)
 	if rest.upload != nil {
 		r.giveUpload()
 	}

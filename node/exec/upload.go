@@ -111,11 +111,12 @@ func (r *Request) viewElements() (ok bool) {
 	return true
 }
 
-// hideElements undoes viewElements, so that nobody copies the strings with the arguments.
-func (r *Request) hideElements() {
-	if r.Upload != nil && r.Upload.Cmd.Values.Elements {
-		for i := range r.Upload.Values {
-			r.Args[r.Upload.Values[i].At] = nil
+// HideElements undoes viewElements, so that nobody copies the strings with the arguments, or reads them
+// when a value has taken them over and the shard is unlocked: by then they may be gone.
+func (u *Upload) HideElements(args [][]byte) {
+	if u != nil && u.Cmd.Values.Elements {
+		for i := range u.Values {
+			args[u.Values[i].At] = nil
 		}
 	}
 }
