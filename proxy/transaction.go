@@ -382,8 +382,9 @@ func (t *transaction) done() {
 		t.parts, t.entries = nil, nil
 	}
 	t.s.gather(-t.bytes)
+	t.s.gathered -= whole // so that its own bytes do not forbid an early reply; charged until it is copied
 	t.s.reply(t.seq, t.failed)
-	t.s.gather(-whole)
+	t.s.chargeOther()
 }
 
 // merge returns the replies to all commands as one array.

@@ -2,9 +2,12 @@ package proxy
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 func relaxed(cfg *Config) { cfg.RelaxedMulti = true }
@@ -260,4 +263,41 @@ func TestQueueIsCounted(t *testing.T) {
 	cl.want("+OK", "+QUEUED")
 	cl.Close()
 	c.wantNothingKept()
+}
+
+// A transaction that waits for its turn does not close its session with what it has gathered itself:
+// it was executed.
+func TestGatheredTransactionWaitsForItsTurn(t *testing.T) {
+	c := newCluster(t, 2, relaxed, oneLoop(t))
+	slow, a, b := key(0, 2), key(1, 2), key(1, 2)+"x"
+	for i := 0; ring.Partition(ring.Slot([]byte(b)))%2 != 1 || ring.Slot([]byte(a)) == ring.Slot([]byte(b)); i++ {
+		b = a + strconv.Itoa(i)
+	}
+	value := strings.Repeat("v", 1000)
+	cl := c.dial()
+	cl.send("SET "+a+" "+value, "SET "+b+" "+value)
+	cl.want("+OK", "+OK")
+	gates := []chan struct{}{make(chan struct{}), make(chan struct{})}
+	for i, gate := range gates {
+		c.nodes[i].set(func(n *fakeNode) { n.gate = gate })
+	}
+	cl.send("GET "+slow, "MULTI", "GET "+a, "GET "+b, "EXEC")
+	eventually(t, "all is sent", func() bool { return c.stats().Inflight == 3 })
+	const others = maxEarly - 1500 // a part fits besides, but not two
+	charge := func(n int) {
+		done := make(chan struct{})
+		c.proxy.workers[0].loop.Post(func() {
+			defer close(done)
+			for _, s := range c.proxy.workers[0].clients {
+				s.gather(n)
+			}
+		})
+		<-done
+	}
+	charge(others)
+	close(gates[1])
+	eventually(t, "the transaction is executed", func() bool { return c.stats().Inflight <= 1 })
+	charge(-others)
+	close(gates[0])
+	cl.want("$-1", "+OK", "+QUEUED", "+QUEUED", "*2 $1000 "+value+" $1000 "+value)
 }
