@@ -47,16 +47,6 @@ func (v Parts) Offered(view []byte, skip int) *Staged {
 	return nil
 }
 
-// offered is how many bytes are offered.
-func (v *values) offered() (bytes int64) {
-	for _, st := range v.offers {
-		if st.Live() {
-			bytes += largeCost(st.valueLen)
-		}
-	}
-	return bytes
-}
-
 // StagedRoom is what Reserve is asked for a part that AddStaged will add.
 const StagedRoom = awaySize - partHeadSize
 

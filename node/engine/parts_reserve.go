@@ -13,7 +13,7 @@ type Room struct {
 // changes anything. Until Unlock the command then finds its memory, and nothing that it takes
 // evicts or moves anything. Reserve itself may evict everything but the spared values, and move all
 // cells: items and views found before are void, Parts are not. ErrMemory: there is no room, and
-// nothing has changed but by eviction. ErrTooBig: the last one of the spared values would get too big.
+// nothing has changed but by eviction.
 func (t Txn) Reserve(r Room) error {
 	s := t.s
 	for _, v := range r.Spared {
@@ -101,9 +101,6 @@ func (t Txn) reserve(r Room) error {
 	if int64(bytes) > s.e.reclaimable() {
 		return ErrNeverFits
 	}
-	if n := len(r.Spared); n > 0 && s.copies.of(t.number) == NoCopy && !s.e.MayHave(r.Spared[n-1].Bytes()+int64(bytes)+s.values.offered()) {
-		return ErrTooBig
-	}
 	if !s.values.fillStash(r.Parts) {
 		return ErrMemory
 	}
@@ -126,6 +123,17 @@ func (t Txn) reserve(r Room) error {
 
 // MayHave reports whether a value with parts may take so many bytes, see Config.Share.
 func (e *Engine) MayHave(bytes int64) bool { return e.share == 0 || bytes <= e.pool.max.Load()/e.share }
+
+// MayGrow returns ErrTooBig if v may not take so many bytes more. It may always take none more, however
+// big it is. What bounds it is who calls MayGrow for each string that is added, or gets longer: Reserve
+// does not, for parts also move, and replace others. A copy takes what its owner has.
+func (v Parts) MayGrow(bytes int) error {
+	s := v.t.s
+	if bytes <= 0 || s.e.MayHave(v.Bytes()+int64(bytes)) || s.copies.of(v.t.number) != NoCopy {
+		return nil
+	}
+	return ErrTooBig
+}
 
 // haveCells takes pages until there are free cells for all needs, and reports whether there are.
 // Compaction frees the pages that are then not used.

@@ -108,9 +108,25 @@ func (run *Elements) GoesOn(sum int64) bool {
 // Fits reports whether a value of so many bytes may take all the strings besides that a command of
 // several runs gives it. Otherwise it answers the error, so that the command has changed nothing.
 func (run *Elements) Fits(bytes int64, args [][]byte) bool {
-	if run.First > 0 || run.End == run.all {
+	return !run.isFirstOfMany() || run.fits(bytes, args)
+}
+
+// FitsOver is Fits for strings that may replace those of the value, or be there already. A value that is
+// too big need not fit them: then only what makes it bigger is refused, in its run.
+func (run *Elements) FitsOver(args [][]byte) bool {
+	if !run.isFirstOfMany() {
 		return true
 	}
+	item, _ := run.Txn.Peek(run.r.Args[1])
+	if v, ok := run.Txn.Parts(item); ok && !run.r.Engine.MayHave(v.Bytes()) {
+		return true
+	}
+	return run.fits(0, args)
+}
+
+func (run *Elements) isFirstOfMany() bool { return run.First == 0 && run.End < run.all }
+
+func (run *Elements) fits(bytes int64, args [][]byte) bool {
 	for _, arg := range args {
 		bytes += int64(len(arg))
 	}

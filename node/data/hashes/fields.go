@@ -117,7 +117,8 @@ func hSetEX(r *exec.Request) {
 	}
 	defer run.Release()
 	h, ok := open(r, run.Txn)
-	if !ok || !run.Fits(0, pairs) {
+	past := q.expires && q.at <= r.Now // the fields are deleted
+	if !ok || !past && !run.FitsOver(pairs) {
 		return
 	}
 	isLook, isAll := passes == 2 && run.First < n, run.First == 0 && run.End == n
@@ -133,7 +134,7 @@ func hSetEX(r *exec.Request) {
 		}
 	}
 	var err error
-	if q.expires && q.at <= r.Now {
+	if past {
 		err = h.deletePairs(pairs)
 	} else {
 		_, err = h.set(pairs, q.at, q.keep)

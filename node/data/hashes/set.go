@@ -33,7 +33,7 @@ func setPairs(r *exec.Request) (added int64, ok bool) {
 	}
 	defer run.Release()
 	h, ok := open(r, run.Txn)
-	if !ok || !run.Fits(0, r.Args[2:]) { // some of the fields may be there, and are replaced
+	if !ok || !run.FitsOver(r.Args[2:]) {
 		return 0, false
 	}
 	n, err := h.set(r.Args[2+2*run.First:2+2*run.End], 0, false)

@@ -47,6 +47,9 @@ func (c *copying) step(t engine.Txn) (done bool, err error) {
 		return false, errEvicted
 	}
 	if !c.live {
+		if !c.e.MayHave(v.Bytes()) {
+			return false, engine.ErrTooBig
+		}
 		if c.key, _, err = t.NewAsideLike(v); err != nil {
 			return false, err
 		}

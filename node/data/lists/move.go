@@ -89,6 +89,7 @@ func moveLong(source, target *list, lent engine.Staged, element []byte, from, to
 // then its element has moved all the same.
 func (l *list) moveTo(target *list, element []byte, from, to end) error {
 	same := bytes.Equal(l.key, target.key)
+	target.tree.Moves, l.tree.Moves = same, same
 	if same && (from == to || l.len() == 1) {
 		return l.set(l.first(from, 1), element)
 	}

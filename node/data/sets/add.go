@@ -23,7 +23,7 @@ func change(r *exec.Request, add bool) {
 	if !ok {
 		return
 	}
-	if add && !run.Fits(0, r.Args[2:]) { // some of the members may be there
+	if add && !run.FitsOver(r.Args[2:]) {
 		return
 	}
 	n, err, members := 0, error(nil), r.Args[2+run.First:2+run.End]

@@ -34,14 +34,20 @@ type touched struct {
 // Reserve takes the memory for elements that are to be set: their keys, or key, value, key, value
 // ... if the table has two items. expire: they may get a time. Then each Set succeeds once, in any
 // order. Other changes of the value are not to be made in between. After an error the table is as it
-// was.
+// was. engine.ErrTooBig: it may not grow by them.
 func (t *Table) Reserve(w *Work, elements [][]byte, expire bool) error {
-	count, total := len(elements)/t.Items, 0
+	count, total, away := len(elements)/t.Items, 0, 0
 	for i := 0; i < len(elements); i += t.Items {
 		if len(elements[i]) > engine.MaxKeyLen {
 			return engine.ErrKeyTooLong
 		}
 		total += t.cost(elements[i:i+t.Items], expire, nil)
+		away += awayBytes(elements[i : i+t.Items])
+	}
+	if t.V.MayGrow(total+away) != nil {
+		if err := t.V.MayGrow(t.growth(elements, expire)); err != nil {
+			return err
+		}
 	}
 	if err := t.growFor(count, total); err != nil {
 		return err
@@ -97,6 +103,31 @@ func (t *Table) cost(element [][]byte, expire bool, sizes *[]int) int {
 		cost += 1 + expirySize
 	}
 	return cost
+}
+
+// awayBytes is how many bytes the parts have that the strings of an element need.
+func awayBytes(element [][]byte) (bytes int) {
+	for _, s := range element {
+		if len(s) > maxInside {
+			bytes += awaySize(len(s))
+		}
+	}
+	return bytes
+}
+
+// growth is by how much elements make the table bigger: new ones, and those whose value gets longer.
+// What others make it smaller does not count. An integer is never longer than another value.
+func (t *Table) growth(elements [][]byte, expire bool) (bytes int) {
+	for i := 0; i < len(elements); i += t.Items {
+		x := elements[i : i+t.Items]
+		b, at, found := t.lookup(x[0])
+		if !found {
+			bytes += t.cost(x, expire, nil) + awayBytes(x)
+		} else if _, isInt := parseInt(x[t.Items-1]); t.Items > 1 && !isInt {
+			bytes += max(0, len(x[1])-t.element(b, at).Value.Len())
+		}
+	}
+	return bytes
 }
 
 // gather makes one of what concerns the same block.

@@ -47,6 +47,7 @@ type Tree struct {
 	Own    int              // where in the value's own bytes the tree's TreeOwn bytes begin
 	Items  int              // strings of an entry
 	Ranked bool
+	Moves  bool // what is inserted is then removed elsewhere in the tree, which does not grow
 
 	bulk *Work // not nil: between ReserveAt and Settle
 }

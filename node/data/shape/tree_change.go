@@ -16,6 +16,9 @@ func (t *Tree) InsertAt(position int, first, second []byte) error {
 	if t.insertAtOnce(position, &x) {
 		return nil
 	}
+	if err := t.mayInsert(t.bytesOf(&x)); err != nil {
+		return err
+	}
 	if err := t.firstLeaf(); err != nil {
 		return err
 	}
@@ -38,6 +41,9 @@ func (t *Tree) Insert(rank uint64, first, second []byte) (added bool, err error)
 		return false, nil
 	}
 	x := t.newEntry(rank, first, second)
+	if err := t.mayInsert(t.bytesOf(&x)); err != nil {
+		return false, err
+	}
 	if err := t.index().reserve(x.hash(), t.Len()+1); err != nil {
 		return false, err
 	}
@@ -187,6 +193,9 @@ func (t *Tree) weigh(w *way, entries, bytes int) {
 // Replace gives the entry at a position another i-th string. In a ranked tree that is not the first
 // one.
 func (t *Tree) Replace(position, i int, s []byte) error {
+	if err := t.mayReplace(position, i, s); err != nil {
+		return err
+	}
 	return t.replace(position, i, [1]probe{t.probe(s)})
 }
 

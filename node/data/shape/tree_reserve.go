@@ -14,7 +14,7 @@ func (t *Tree) ReserveAt(w *Work, position int, entries [][]byte) error {
 		return err
 	}
 	w.touched, w.sizes = w.touched[:0], w.sizes[:0]
-	to := t.to(position)
+	to, bytes := t.to(position), 0
 	for i := 0; i < len(entries); i += t.Items {
 		second := []byte(nil)
 		if t.Items > 1 {
@@ -22,8 +22,46 @@ func (t *Tree) ReserveAt(w *Work, position int, entries [][]byte) error {
 		}
 		x := t.newEntry(0, entries[i], second)
 		t.want(w, to.leaf, &x)
+		bytes += t.bytesOf(&x)
+	}
+	if err := t.mayInsert(bytes); err != nil {
+		return err
 	}
 	return t.reserveAll(w)
+}
+
+// bytesOf is how many bytes an entry takes, in its leaf and in parts.
+func (t *Tree) bytesOf(x *newEntry) int {
+	bytes := t.front() + t.Items + x.size
+	for i := range x.items {
+		bytes += x.probes[i].awayBytes()
+	}
+	return bytes
+}
+
+// awayBytes is how many bytes the item has besides its block.
+func (p *probe) awayBytes() int {
+	if p.code != codeAway {
+		return 0
+	}
+	return awaySize(p.length())
+}
+
+// mayInsert returns engine.ErrTooBig if the tree may not grow by so many bytes of new entries.
+func (t *Tree) mayInsert(bytes int) error {
+	if t.Moves || t.bulk != nil {
+		return nil
+	}
+	return t.V.MayGrow(bytes)
+}
+
+// mayReplace is mayInsert of a string that replaces the i-th one of an entry.
+func (t *Tree) mayReplace(position, i int, s []byte) error {
+	if t.mayInsert(len(s)) == nil {
+		return nil
+	}
+	x := t.At(position)
+	return t.V.MayGrow(len(s) - [2]Item{x.First, x.Second}[i].Len())
 }
 
 // want notes that a leaf gets an entry.

@@ -59,7 +59,7 @@ func Add(r *exec.Request, o Options, args [][]byte, each int, read Reader) {
 	defer run.Release()
 	first, count := run.First%n, run.End-run.First
 	a := addition{o: o, args: args[first*each : (first+count)*each], each: each, read: read}
-	if !run.Fits(0, args) {
+	if !run.FitsOver(args) {
 		return
 	}
 	if run.First < n {
@@ -190,6 +190,7 @@ func (s *sorted) addBig(a *addition) error {
 		if !x.write {
 			continue
 		}
+		b.tree.Moves = there
 		inserted, err := b.tree.Insert(rankOf(x.score), member, nil)
 		if err != nil {
 			b.undo(all)
