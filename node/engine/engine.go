@@ -32,7 +32,7 @@ type Config struct {
 	Policy   Policy
 	Forms    map[Type]Form // of the types whose values may have parts
 	Strained func() bool   // whether commands have to wait, so that what can wait should; nil: never
-	Share    int64         // a value with parts takes at most a Share-th of MaxBytes; 0: all of it
+	Share    int64         // a value with parts grows to a Share-th of MaxBytes (Parts.MayGrow); 0: to all of it
 	Outside  int64         // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
 
 	windowReach int64 // if not 0, another one: for tests
