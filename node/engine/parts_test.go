@@ -37,6 +37,35 @@ func hasBag(e *Engine, p uint16, key string) (there bool) {
 	return there
 }
 
+// A value may grow to its share of the limit, and a copy as far as its owner lets it. One that has more
+// may not grow, but take what replaces other parts.
+func TestMayGrow(t *testing.T) {
+	const limit = 16 << 20
+	e := open(t, Config{MaxBytes: 2 * limit, Shards: 1, Forms: bags(), Share: 4})
+	makeBag(t, e, 1, "bag", 6, 1<<20)
+	may := func(bytes int, want error) {
+		t.Helper()
+		with(e, 1, 1, func(x Txn) {
+			v, _ := bag(x, "bag")
+			if err := v.MayGrow(bytes); err != want {
+				t.Errorf("%d bytes more: %v, not %v", bytes, err, want)
+			}
+			if err := bagReserve(v, 3<<20); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	may(1<<20, nil)
+	may(3<<20, ErrTooBig)
+	if err := e.SetMaxBytes(limit); err != nil {
+		t.Fatal(err)
+	}
+	may(1, ErrTooBig)
+	may(0, nil)
+	e.SetCopy(1, PlainCopy)
+	may(1, nil)
+}
+
 // Parts are found by their numbers in directories of one, two and three levels, and while these
 // shrink again.
 func TestPartsNumbers(t *testing.T) {
