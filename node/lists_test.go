@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -332,6 +333,32 @@ func TestSortKeepsItsDestination(t *testing.T) {
 		c.want("DEL {t}destination", "(integer) 1")
 	}
 	c.want("DBSIZE", "(integer) 12")
+}
+
+// TestSortOfLongStrings: what SORT answers of a long string lies where the limit knows it, not in the Go
+// heap.
+func TestSortOfLongStrings(t *testing.T) {
+	c := dial(t, startLeveled(t, func(c *Config) { c.Memory = 256 << 20 }).Addr())
+	const size = 16 << 20
+	c.want("RPUSH {t}l 1", "(integer) 1")
+	c.sendArgs([]byte("SET"), []byte("{t}v1"), make([]byte, size))
+	if got := c.next(); got != "OK" {
+		t.Fatal(got)
+	}
+	allocates := func(command ...string) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if got := c.long(command...); len(got) < size {
+			t.Fatalf("%q answers %.100q", command, got)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	allocates("GET", "{t}v1") // what both buffers grow to
+	get, sort := allocates("GET", "{t}v1"), allocates("SORT", "{t}l", "BY", "nosort", "GET", "{t}v*")
+	if sort > get+size/2 {
+		t.Errorf("SORT allocates %d MiB, GET of the same string %d", sort>>20, get>>20)
+	}
 }
 
 // TestListEncoding: OBJECT ENCODING answers what Redis's default limit of 8 KiB makes of a list.

@@ -43,7 +43,7 @@ var longRequests = map[string]string{
 	"lpos": "{k}llong HUGE COUNT 0; {k}lwords WORD COUNT 0; {k}lwords WORD RANK -1 COUNT 0",
 	"lpop": "{k}llong 3; {k}lwords 90", "lrange": "{k}llong 0 0; {k}lwords 5 90; {k}lnear 5 250",
 	"smove": "{k}swords {k}new WORD", "sort": "{k}llong ALPHA; {k}lwords ALPHA STORE {k}new; {k}numbers BY nosort GET {k}v* STORE {k}new; " +
-		"{k}numbers BY nosort GET {k}v*; {k}numbers BY {k}v* ALPHA LIMIT 0 1",
+		"{k}numbers BY nosort GET {k}v*; {k}numbers BY {k}v* ALPHA LIMIT 0 1; {k}numbers BY {k}g* ALPHA LIMIT 0 1",
 }
 
 var hugeWord = bytes.Repeat([]byte("1"), 4<<20)
@@ -73,6 +73,9 @@ func (rig *lawRig) fillLongKey(c *client, key string) {
 		for i := range 200 {
 			send([]byte("RPUSH"), []byte(key), fmt.Append(nil, i))
 			send([]byte("SET"), fmt.Append(nil, "{k}v", i), longWord[:16_000])
+			if i < 20 {
+				send([]byte("SET"), fmt.Append(nil, "{k}g", i), hugeWord[:1<<20])
+			}
 		}
 		return
 	case "{k}hnear", "{k}lnear": // as long as strings that are copied can be

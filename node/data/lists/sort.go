@@ -59,6 +59,7 @@ type sorting struct {
 // Memory of an element beside its bytes, and pieces in which bytes are kept.
 const (
 	sortedCost = 80
+	firstPiece = 512
 	textPiece  = 64 << 10
 )
 
@@ -171,11 +172,13 @@ func (s *sorting) add(text []byte) {
 	s.all = append(s.all, sorted{text: s.hold(text)})
 }
 
-// hold returns an element that stays as it is: a copy, or the element itself, pinned.
+// hold returns a text that stays as it is: a copy, or the text itself, pinned. To compare such texts
+// takes too long for a turn.
 func (s *sorting) hold(text []byte) []byte {
 	if len(text) >= exec.LongElement {
 		if pin, ok := s.engine.PinView(text); ok {
 			s.long = append(s.long, pin)
+			s.tooLong = s.tooLong || !s.ran
 			return text
 		}
 	}
@@ -184,14 +187,19 @@ func (s *sorting) hold(text []byte) []byte {
 
 // keep returns a copy of the text.
 func (s *sorting) keep(text []byte) []byte {
+	piece := 0
 	if cap(s.text)-len(s.text) < len(text) {
-		s.text = make([]byte, 0, max(textPiece, len(text)))
+		piece = max(len(text), min(2*cap(s.text), textPiece), firstPiece)
 	}
-	if !s.heap.Charge(int64(len(text)) + sortedCost) {
+	cost := int64(piece) + sortedCost
+	if !s.heap.Charge(cost) {
 		s.problem = exec.ErrOOM
 		return nil
 	}
-	s.charged += int64(len(text)) + sortedCost
+	s.charged += cost
+	if piece > 0 {
+		s.text = make([]byte, 0, piece)
+	}
 	s.copied += len(text)
 	at := len(s.text)
 	s.text = append(s.text, text...)
@@ -356,7 +364,12 @@ func (s *sorting) gather(ctx context.Context, under func(do func(t engine.Txn)))
 	}
 	if len(s.gets) == 0 {
 		for i := range s.all {
-			if s.emit(s.all[i].text, true); s.ran && len(s.slice) > textPiece {
+			if text := s.all[i].text; s.ran && len(text) >= exec.LongElement {
+				s.emitLong(text)
+			} else {
+				s.emit(text, true)
+			}
+			if s.ran && len(s.slice) > textPiece {
 				s.flush()
 			}
 		}
@@ -372,8 +385,7 @@ func (s *sorting) gather(ctx context.Context, under func(do func(t engine.Txn)))
 			}
 		})
 		if long != nil {
-			s.emit(long, true)
-			s.flush()
+			s.emitLong(long)
 		}
 		if pin.Live() {
 			pin.Release()
@@ -421,6 +433,20 @@ func (s *sorting) emit(text []byte, found bool) {
 		s.copied += len(text)
 		s.slice = resp.AppendBulk(s.slice, text)
 	}
+}
+
+// emitLong adds a long string to the result, with no shard locked.
+func (s *sorting) emitLong(text []byte) {
+	if s.store != nil {
+		s.emit(text, true)
+		return
+	}
+	s.slice = resp.AppendBulkHeader(s.slice, len(text))
+	s.flush()
+	if s.problem == "" && !s.reply.Append(s.heap, text) {
+		s.problem = exec.ErrOOM
+	}
+	s.slice = append(s.slice, "\r\n"...)
 }
 
 // keepResult returns what is to be stored: an element stays until the end.

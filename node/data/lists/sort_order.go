@@ -85,10 +85,10 @@ func boolOrder(a, b bool) int {
 
 // order sorts the elements. It gives up soon after ctx ends: then the order means nothing.
 func (o *sortOptions) order(ctx context.Context, all []sorted) {
-	const look = 4096 // comparisons between two looks at ctx
+	const look = 4096 // comparisons, or pages of what is compared, between two looks at ctx
 	left, ended := look, false
 	slices.SortStableFunc(all, func(a, b sorted) int {
-		if left--; left == 0 {
+		if left -= 1 + min(len(a.text)+len(a.by), len(b.text)+len(b.by))>>12; left <= 0 {
 			left, ended = look, ctx.Err() != nil
 		}
 		if ended {
