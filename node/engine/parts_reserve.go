@@ -127,9 +127,16 @@ func (e *Engine) MayHave(bytes int64) bool { return e.share == 0 || bytes <= e.p
 // MayGrow returns ErrTooBig if v may not take so many bytes more. It may always take none more, however
 // big it is. What bounds it is who calls MayGrow for each string that is added, or gets longer: Reserve
 // does not, for parts also move, and replace others. A copy takes what its owner has.
-func (v Parts) MayGrow(bytes int) error {
+func (v Parts) MayGrow(bytes int) error { return v.mayTake(bytes, v.Bytes()+int64(bytes)) }
+
+// MayAdjust is MayGrow for the few bytes by which an integer in v gets longer, or that a time takes. They
+// may be half as much again, so that counters in a value that has too much go on, and what is in it can
+// be told to expire.
+func (v Parts) MayAdjust(bytes int) error { return v.mayTake(bytes, (v.Bytes()+int64(bytes))*2/3) }
+
+func (v Parts) mayTake(bytes int, in int64) error {
 	s := v.t.s
-	if bytes <= 0 || s.e.MayHave(v.Bytes()+int64(bytes)) || s.copies.of(v.t.number) != NoCopy {
+	if bytes <= 0 || s.e.MayHave(in) || s.copies.of(v.t.number) != NoCopy {
 		return nil
 	}
 	return ErrTooBig

@@ -52,7 +52,8 @@
 //     Tree.InsertAt, Insert, Move and Replace take it for one entry. Deletions take only free cells, so
 //     they evict nothing and cannot fail.
 //   - What adds an entry or makes one longer asks the value first whether it may grow (engine's
-//     Parts.MayGrow). What moves, times and the shape itself take is not asked for.
+//     Parts.MayGrow), and what lengthens an integer in a table or adds a time, Parts.MayAdjust. What
+//     moves and the shape itself take is not asked for.
 //   - An operation on an element changes two blocks at most, and a block has at most maxBlock bytes.
 //     An operation on an entry of a tree changes the leaf, a neighbour of it, and as much on each
 //     level above; in a ranked tree also a bucket for each entry that changes leaf, and the parent's

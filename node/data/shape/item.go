@@ -79,6 +79,14 @@ func (i Item) Size() int {
 	return len(i.bytes)
 }
 
+// stored is how many bytes the item takes.
+func (i Item) stored() int {
+	if i.code == codeAway {
+		return awayNumber + awaySize(len(i.bytes))
+	}
+	return len(i.bytes)
+}
+
 // Append appends the string to dst.
 func (i Item) Append(dst []byte) []byte {
 	if n, ok := i.Int(); ok {

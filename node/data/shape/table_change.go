@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -45,7 +46,8 @@ func (t *Table) Reserve(w *Work, elements [][]byte, expire bool) error {
 		away += awayBytes(elements[i : i+t.Items])
 	}
 	if t.V.MayGrow(total+away) != nil {
-		if err := t.V.MayGrow(t.growth(elements, expire)); err != nil {
+		added, adjusted := t.growth(elements, expire)
+		if err := cmp.Or(t.V.MayGrow(added), t.V.MayAdjust(adjusted)); err != nil {
 			return err
 		}
 	}
@@ -116,18 +118,30 @@ func awayBytes(element [][]byte) (bytes int) {
 }
 
 // growth is by how much elements make the table bigger: new ones, and those whose value gets longer.
-// What others make it smaller does not count. An integer is never longer than another value.
-func (t *Table) growth(elements [][]byte, expire bool) (bytes int) {
+// What others make it smaller does not count. adjusted is what integers and times take more, which are
+// in no string's length.
+func (t *Table) growth(elements [][]byte, expire bool) (added, adjusted int) {
 	for i := 0; i < len(elements); i += t.Items {
 		x := elements[i : i+t.Items]
 		b, at, found := t.lookup(x[0])
 		if !found {
-			bytes += t.cost(x, expire, nil) + awayBytes(x)
-		} else if _, isInt := parseInt(x[t.Items-1]); t.Items > 1 && !isInt {
-			bytes += max(0, len(x[1])-t.element(b, at).Value.Len())
+			added += t.cost(x, expire, nil) + awayBytes(x)
+			continue
+		}
+		old := t.element(b, at)
+		if expire && old.ExpireAt == 0 {
+			adjusted += 1 + expirySize
+		}
+		if t.Items > 1 {
+			p, longer := probeOf(x[1]), 0
+			if p.code < codeInt || p.code == codeAway {
+				longer = max(0, len(x[1])-old.Value.Len())
+			}
+			added += longer
+			adjusted += max(0, p.size()+p.awayBytes()-old.Value.stored()-longer)
 		}
 	}
-	return bytes
+	return added, adjusted
 }
 
 // gather makes one of what concerns the same block.

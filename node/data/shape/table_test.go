@@ -19,7 +19,10 @@ const (
 	testOwn    = TableOwn + TreeOwn
 )
 
-func openEngine(tb testing.TB, maxBytes int64) *engine.Engine {
+func openEngine(tb testing.TB, maxBytes int64) *engine.Engine { return openShared(tb, maxBytes, 0) }
+
+// openShared opens an engine in which a value grows to a share of the memory.
+func openShared(tb testing.TB, maxBytes, share int64) *engine.Engine {
 	tb.Helper()
 	form := engine.Form{
 		Apply: func(engine.Parts, []byte) error { return nil },
@@ -27,7 +30,7 @@ func openEngine(tb testing.TB, maxBytes int64) *engine.Engine {
 			return dst, 0, true
 		},
 	}
-	e, err := engine.New(engine.Config{MaxBytes: maxBytes, Shards: 1, Seed: 7, Policy: engine.NoEviction, Forms: map[engine.Type]engine.Form{
+	e, err := engine.New(engine.Config{MaxBytes: maxBytes, Share: share, Shards: 1, Seed: 7, Policy: engine.NoEviction, Forms: map[engine.Type]engine.Form{
 		engine.TypeHash: form, engine.TypeList: form,
 	}})
 	if err != nil {

@@ -13,6 +13,17 @@ func (t *Table) ReserveTimes(w *Work, keys [][]byte) error {
 	if n == 0 {
 		return nil
 	}
+	if t.V.MayAdjust(len(keys)*(1+expirySize)) != nil {
+		more := 0
+		for _, key := range keys {
+			if b, at, found := t.lookup(key); found && t.element(b, at).ExpireAt == 0 {
+				more += 1 + expirySize
+			}
+		}
+		if err := t.V.MayAdjust(more); err != nil {
+			return err
+		}
+	}
 	w.touched, w.sizes = w.touched[:0], w.sizes[:0]
 	for _, key := range keys {
 		w.touched = append(w.touched, touched{bucket(t.V.Hash(key), n), expirySize, 1})
