@@ -42,8 +42,10 @@ type HalfCloser interface {
 }
 
 // Waiter is a Handler whose conns may wait for something that their peers do not send. While one does, a
-// peer that finishes sending has left: its conn is closed (io.EOF), also if there is so much input that
-// reading has stopped before its end. Only Linux tells of that.
+// peer that finishes sending has left: its conn is closed (io.EOF) once its output is sent, also if there
+// is so much input that reading has stopped before its end. Only Linux reports that, and only for the
+// conn's own socket: of a TLS client, the bridge does not see the end either while nobody reads what it
+// has passed on.
 type Waiter interface {
 	IsWaiting(c *Conn) bool
 }
@@ -164,7 +166,7 @@ func (c *Conn) interest() uint32 {
 	if (c.stops == 0 || c.lingering) && c.dial == nil {
 		events |= readable
 	}
-	if c.stops&stopInput != 0 && c.isWaiting() {
+	if c.stops&stopInput != 0 && !c.finishing && c.isWaiting() {
 		events |= peerLeft
 	}
 	if c.blocked > 0 || c.dial != nil {

@@ -16,6 +16,40 @@ type waiter struct {
 
 func (w *waiter) IsWaiting(*Conn) bool { return w.waits }
 
+// A peer that finishes sending while its conn waits gets the output that is there, also what its socket
+// did not take yet, behind more input than is read.
+func TestPeerLeavesAndReads(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1, SoftOut: 64 << 20})
+	closed, reasons := closeReasons()
+	reply := bytes.Repeat([]byte("0123456789"), 200_000)
+	calls := 0
+	w := &waiter{funcs: funcs{closed: closed, data: func(c *Conn, in []byte) int {
+		if calls++; calls > 1 {
+			return 0
+		}
+		c.SetOut(append(c.Out(), reply...))
+		return 1
+	}}, waits: true}
+	conns := make(chan *Conn, 1)
+	nc := dialTo(t, listen(t, g, func(c *Conn) Handler {
+		c.SetMaxInput(10)
+		conns <- c
+		return w
+	}))
+	c := receive(t, conns)
+	write(t, nc, string(bytes.Repeat([]byte("x"), 100)))
+	eventually(t, g, "reading has stopped", func(*Loop) bool { return c.stops == stopInput && c.blocked > 0 })
+	write(t, nc, string(bytes.Repeat([]byte("y"), 100)))
+	nc.CloseWrite()
+	eventually(t, g, "the end is seen", func(*Loop) bool { return c.closed || c.finishing && c.armed == writable })
+	if got, err := io.ReadAll(nc); err != nil || !bytes.Equal(got, reply) {
+		t.Errorf("read %d bytes of %d and %v", len(got), len(reply), err)
+	}
+	if err := receive(t, reasons); err != io.EOF || calls != 1 {
+		t.Errorf("closed with %v, want EOF; %d calls of OnData, want 1", err, calls)
+	}
+}
+
 // A conn that waits is closed when its peer finishes sending, though input is left that was not read.
 // One that does not wait gets all of it.
 func TestPeerLeaves(t *testing.T) {

@@ -228,10 +228,11 @@ func (c *Conn) endOfInput() {
 	}
 }
 
-// peerHasLeft handles the end of the peer's input behind more than is read now.
+// peerHasLeft handles the end of the peer's input behind more than is read now. The peer may still
+// read: it gets the output that is there, and what the kernel has not delivered, see linger.
 func (c *Conn) peerHasLeft() {
 	if c.isWaiting() {
-		c.Close(io.EOF)
+		c.finish(io.EOF)
 	} else {
 		c.rearmLater() // or the system would report it for ever
 	}
