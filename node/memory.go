@@ -34,21 +34,41 @@ func (b connBudget) Charge(bytes int64) bool { return b.has(bytes) && b.n.engine
 
 // has reports whether connections may use so many bytes more.
 func (b connBudget) has(bytes int64) bool {
-	e := b.n.engine
-	return e.Outside()-b.n.overhead.Load()-b.n.garbage.size.Load()+e.Replies()+bytes <= e.MaxBytes()/connShare
+	e, g := b.n.engine, &b.n.garbage
+	most := e.MaxBytes()/connShare - e.Replies() - bytes
+	if e.Outside()-b.n.overhead.Load()-g.size.Load() <= most {
+		return true
+	}
+	g.mu.Lock() // and not between the steps of chargeApartLocked
+	defer g.mu.Unlock()
+	return e.Outside()-b.n.overhead.Load()-g.size.Load()-g.moving <= most
 }
 
 func (b connBudget) Refund(bytes int64) { b.n.engine.Refund(bytes) }
 
-// NoteHeap says that so many more of the bytes that were charged are in the Go heap.
-func (b connBudget) NoteHeap(more int64) {
-	if b.n.conns.Add(more); more > 0 {
-		b.n.engine.Refund(b.n.garbage.use(more))
+// ChargeHeap is the method of netloop.HeapBudget. What is garbage is charged already.
+func (b connBudget) ChargeHeap(bytes, missing int64) bool {
+	if missing > 0 && !b.has(missing) {
+		return false
 	}
+	had := b.n.garbage.use(bytes)
+	switch {
+	case had > missing:
+		b.n.engine.Refund(had - missing)
+	case had < missing && !b.n.engine.Charge(missing-had):
+		b.n.garbage.size.Add(had)
+		return false
+	}
+	b.n.conns.Add(bytes)
+	return true
 }
 
-// RefundHeap is Refund for bytes that were in the Go heap.
-func (b connBudget) RefundHeap(bytes int64) { b.n.refundHeap(bytes) }
+// RefundHeap is the method of netloop.HeapBudget.
+func (b connBudget) RefundHeap(bytes, free int64) {
+	if b.n.conns.Add(-bytes); free > 0 {
+		b.n.refundHeap(free)
+	}
+}
 
 // connFloor returns the floor of each loop.
 func connFloor(memory int64, loops int) int64 {
@@ -74,9 +94,11 @@ func (n *Node) HeapMemory() int64 { return n.lists.Load() + n.conns.Load() }
 // garbage is memory of the Go heap that nobody uses any more and that stays charged: the runtime may
 // have it until it gets a lower limit. Otherwise values would take its place while it is still there.
 type garbage struct {
-	size  atomic.Int64
-	mu    sync.Mutex
-	limit int64 // of HeapMemory and garbage together, as the runtime knows it
+	size atomic.Int64
+
+	mu     sync.Mutex
+	limit  int64 // of HeapMemory and garbage together, as the runtime knows it
+	moving int64 // what chargeApartLocked charges or refunds now
 }
 
 // keep returns how much of some bytes that are not used any more is garbage. counted is HeapMemory
@@ -91,6 +113,9 @@ func (g *garbage) keep(bytes, counted int64) (kept int64) {
 
 // use returns how much of some bytes that are used from now on was garbage, and charged.
 func (g *garbage) use(bytes int64) (charged int64) {
+	if g.size.Load() == 0 {
+		return 0
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	charged = min(bytes, g.size.Load())
@@ -104,19 +129,31 @@ func (g *garbage) use(bytes int64) (charged int64) {
 func (n *Node) KeepHeap(bytes int64) {
 	g := &n.garbage
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.limit = bytes
-	more := bytes - n.HeapMemory() - g.size.Load()
-	more = max(more, -g.size.Load())
-	if more < 0 {
-		g.size.Add(more)
-	}
+	size := g.size.Load()
+	n.chargeApartLocked(max(bytes-n.HeapMemory(), 0)-size, &g.size)
+}
+
+// chargeApartLocked charges the engine with so many bytes more or, if they are negative, fewer, that
+// connections do not have, and that counter counts. It returns false, and changes nothing, if they
+// are not available. Between its two steps connections would seem to have them. The caller holds
+// garbage.mu, which is free during the engine's step: that one may evict.
+func (n *Node) chargeApartLocked(more int64, counter *atomic.Int64) bool {
+	g, moved := &n.garbage, max(more, -more)
+	counter.Add(min(more, 0)) // at once, so that nobody uses what is refunded
+	g.moving += moved
 	g.mu.Unlock()
-	switch {
-	case more < 0:
+	charged := more > 0 && n.engine.Charge(more)
+	if more < 0 {
 		n.engine.Refund(-more)
-	case more > 0 && n.engine.Charge(more):
-		g.size.Add(more)
 	}
+	g.mu.Lock()
+	g.moving -= moved
+	if charged {
+		counter.Add(more)
+	}
+	return charged || more <= 0
 }
 
 // refundHeap gives back what commands or connections had in the Go heap, as far as it is no garbage.
@@ -128,8 +165,11 @@ func (n *Node) refundHeap(bytes int64) {
 type heapBudget struct{ n *Node }
 
 func (b heapBudget) Charge(bytes int64) bool {
+	if !connBudget(b).has(bytes) {
+		return false
+	}
 	had := b.n.garbage.use(bytes)
-	if had < bytes && !b.n.Charge(bytes-had) {
+	if had < bytes && !b.n.engine.Charge(bytes-had) {
 		b.n.garbage.size.Add(had)
 		return false
 	}
@@ -153,15 +193,9 @@ func (b heapBudget) StageReply(bytes int) (engine.Staged, error) {
 // SetOverhead changes how much of the limit the process takes for itself. It returns false if there
 // is not that much left; then the previous amount holds. Calls must not overlap.
 func (n *Node) SetOverhead(bytes int64) bool {
-	more := bytes - n.overhead.Load()
-	if more > 0 && !n.engine.Charge(more) {
-		return false
-	}
-	if more < 0 {
-		n.engine.Refund(-more)
-	}
-	n.overhead.Store(bytes)
-	return true
+	n.garbage.mu.Lock()
+	defer n.garbage.mu.Unlock()
+	return n.chargeApartLocked(bytes-n.overhead.Load(), &n.overhead)
 }
 
 // Charge and Refund let a proxy in this process take the node's memory for its connections'

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -235,8 +236,21 @@ func TestGarbageStaysCharged(t *testing.T) {
 	if !heap.Charge(1000) {
 		t.Fatal("there is no memory")
 	}
+	before, err := n.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
 	n.KeepHeap(5000)
 	outside("the runtime may use more", 5000)
+	after, err := n.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes := map[string]int64{}
+	after.MemoryClasses(func(class string, bytes int64) { classes[class] = bytes })
+	if classes["garbage"] != 4000 || classes["buffers"] != before.connBytes() {
+		t.Errorf("%d bytes are garbage and %d connections', want 4000 and %d", classes["garbage"], classes["buffers"], before.connBytes())
+	}
 	if !heap.Charge(3000) {
 		t.Fatal("there is no memory")
 	}
@@ -257,19 +271,64 @@ func TestGarbageStaysCharged(t *testing.T) {
 
 	c := dial(t, n.Addr())
 	c.want("MULTI", "OK")
-	before := n.conns.Load()
+	unqueued := n.conns.Load()
 	n.KeepHeap(1 << 20)
 	for range 100 {
 		c.want("SET {k} "+strings.Repeat("v", 1000), "QUEUED")
 	}
-	if queued := n.conns.Load() - before; queued < 100_000 || n.garbage.size.Load() > 1<<20-queued {
+	if queued := n.conns.Load() - unqueued; queued < 100_000 || n.garbage.size.Load() > 1<<20-queued {
 		t.Errorf("%d bytes are queued, and %d are garbage", queued, n.garbage.size.Load())
 	}
 	c.want("DISCARD", "OK")
 	c.want("PING", "PONG")
 	// What lies in the floor of a loop's connections is charged whether it is used or not.
-	least := 1<<20 - before - connFloor(n.cfg.Memory, 1)
-	if garbage := n.garbage.size.Load(); n.conns.Load() != before || garbage < least {
-		t.Errorf("%d bytes are used and %d are garbage, want %d and at least %d", n.conns.Load(), garbage, before, least)
+	least := 1<<20 - unqueued - connFloor(n.cfg.Memory, 1)
+	if garbage := n.garbage.size.Load(); n.conns.Load() != unqueued || garbage < least {
+		t.Errorf("%d bytes are used and %d are garbage, want %d and at least %d", n.conns.Load(), garbage, unqueued, least)
+	}
+}
+
+// TestConnectionsUseGarbage: in a full node, what connections have in the Go heap takes the place of
+// garbage. Without garbage there is no memory for it.
+func TestConnectionsUseGarbage(t *testing.T) {
+	n := startLimited(t, 16<<20, "noeviction")
+	n.KeepHeap(n.HeapMemory() + 4<<20)
+	dial(t, n.Addr()).fillWith(1000, 40_000)
+	b, full, garbage := connBudget{n}, n.engine.Outside(), n.garbage.size.Load()
+	if garbage < 3<<20 || b.ChargeHeap(2*garbage, 2*garbage) || n.garbage.size.Load() != garbage {
+		t.Errorf("of %d bytes of garbage %d are left, or twice as many were there", garbage, n.garbage.size.Load())
+	}
+	if !b.ChargeHeap(garbage/2, garbage/2) || !b.ChargeHeap(garbage/4, 0) {
+		t.Fatal("there is no memory, but garbage")
+	}
+	// The quarter was charged as something else: that is the engine's again.
+	if got, left := full-n.engine.Outside(), n.garbage.size.Load(); got != garbage/4 || left != garbage-garbage/2-garbage/4 {
+		t.Errorf("%d bytes of %d were given back, and %d are garbage", got, garbage, left)
+	}
+}
+
+// TestGarbageIsNoConnections: while the node begins and ceases to keep memory for the Go heap, connections
+// do not seem to have it.
+func TestGarbageIsNoConnections(t *testing.T) {
+	n := startNode(t)
+	share := n.MaxMemory() / connShare
+	overhead, refused := n.overhead.Load(), 0
+	var done atomic.Bool
+	go func() {
+		defer done.Store(true)
+		for range 20_000 {
+			n.KeepHeap(share / 2)
+			n.SetOverhead(overhead + share/2)
+			n.KeepHeap(0)
+			n.SetOverhead(overhead)
+		}
+	}()
+	for !done.Load() {
+		if !(connBudget{n}).has(share * 3 / 4) {
+			refused++
+		}
+	}
+	if refused > 0 {
+		t.Errorf("connections were refused memory %d times", refused)
 	}
 }

@@ -88,7 +88,7 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 	if e.Keys > 0 {
 		c.Expires = min(c.Keys, int64(float64(e.Volatile)*float64(c.Keys)/float64(e.Keys)))
 	}
-	c.Startup, c.ClientBytes = e.Fixed+s.Overhead, e.Outside-s.Overhead
+	c.Startup, c.ClientBytes = e.Fixed+s.Overhead, s.connBytes()
 	c.CountPolicy(n.settings.PolicyNumber())
 	figures.FillProcess(&c, n.cfg.Nodes, s.Overhead)
 	return c, s, nil

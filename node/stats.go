@@ -61,7 +61,8 @@ type Stats struct {
 	Streams stream.Stats // to other nodes
 
 	PeakBytes int64 // most memory in use since the start
-	Overhead  int64 // part of Engine.Outside that is the process's; the rest is the connections'
+	Overhead  int64 // part of Engine.Outside that is the process's
+	Garbage   int64 // and that is kept for the Go heap, see Node.KeepHeap; the rest: connBytes
 	Keys      int64 // of the partitions that it serves
 	Engine    engine.Stats
 	// EvictionAge is how many seconds a key stays on average at the last minute's rate of
@@ -104,6 +105,8 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 		Epoch: v.Epoch(), Serving: v.Count(ownership.Serving), Gained: v.Count(ownership.Gained), Fenced: n.isFenced(n.cfg.Group.Clock()),
 		Streams: n.senders.Stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
 	}
+	// The numbers are not of one moment: garbage that is used meanwhile is the connections'.
+	s.Garbage = max(0, min(n.garbage.size.Load(), s.Engine.Outside-s.Overhead))
 	_, covered := n.coverage(&allPartitions)
 	s.Keys = keys.Count(n.engine, &covered)
 	s.PeakBytes = n.notePeak(s.Engine.Used)
@@ -216,6 +219,9 @@ func (n *Node) resetStats() {
 // removals counts keys that the engine removed.
 type removals struct{ evicted, expired int64 }
 
+// connBytes is what connections and their commands have, and what they may always have.
+func (s *Stats) connBytes() int64 { return s.Engine.Outside - s.Overhead - s.Garbage }
+
 // MemoryClasses calls emit with each class of the memory in use. The classes add up to Engine.Used.
 func (s *Stats) MemoryClasses(emit func(class string, bytes int64)) {
 	emit("values", s.Engine.Values) // with their keys
@@ -224,7 +230,8 @@ func (s *Stats) MemoryClasses(emit func(class string, bytes int64)) {
 	emit("staged", s.Engine.Staged)   // large values on their way in
 	emit("leaving", s.Engine.Leaving) // large values on their way out
 	emit("bookkeeping", s.Engine.Fixed)
-	emit("buffers", s.Engine.Outside-s.Overhead) // of connections, and what they may always have
+	emit("buffers", s.connBytes())
+	emit("garbage", s.Garbage)
 	emit("process", s.Overhead)
 	emit("slack", s.Engine.Slack)
 }

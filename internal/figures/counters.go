@@ -35,7 +35,7 @@ type Counters struct {
 	CPUSysMicros, CPUUserMicros int64 // the node's part of the process's
 
 	Startup     int64 // part of Overhead: memory in use without keys and clients
-	ClientBytes int64 // part of Overhead: connection buffers
+	ClientBytes int64 // part of Overhead: connection buffers, and what commands keep
 	// The number of a node's policy and its square: their sums over the nodes show whether all
 	// nodes have one policy, and which.
 	Policy, PolicySquare int64

@@ -18,10 +18,12 @@ type Budget interface {
 // given back are garbage for a while.
 type HeapBudget interface {
 	Budget
-	// NoteHeap says that so many more of the bytes that were charged are in the Go heap, or fewer.
-	NoteHeap(more int64)
-	// RefundHeap is Refund for bytes that were in the Go heap.
-	RefundHeap(n int64)
+	// ChargeHeap says that n more bytes will be in the Go heap. It takes missing bytes, as Charge does;
+	// the rest of the n is charged already.
+	ChargeHeap(n, missing int64) bool
+	// RefundHeap says that n bytes fewer are in the Go heap. It returns free bytes, as Refund does; the
+	// rest of the n stays charged.
+	RefundHeap(n, free int64)
 }
 
 // Account counts what the buffers of some conns of one loop take from a Budget. It charges a buffer
@@ -60,24 +62,42 @@ func (a *Account) Other() int64 { return a.other }
 
 func (a *Account) take(n int) bool {
 	a.used += int64(n)
-	return a.used <= a.granted || a.draw(int64(n))
-}
-
-// draw takes the bytes that are used but not granted from the budget: a whole chunk or, if the
-// budget has less, only the missing bytes. Without even those it takes n bytes off used again and
-// returns false.
-func (a *Account) draw(n int64) bool {
-	if a.budget == nil {
+	if a.used <= a.granted || a.budget == nil || a.draw(a.budget.Charge) {
 		return true
 	}
+	a.used -= int64(n)
+	return false
+}
+
+// takeOther is take for bytes outside of buffers.
+func (a *Account) takeOther(n int) bool {
+	if a.heap == nil {
+		if !a.take(n) {
+			return false
+		}
+		a.other += int64(n)
+		return true
+	}
+	a.used += int64(n)
+	charge := func(missing int64) bool { return a.heap.ChargeHeap(int64(n), missing) }
+	if a.used <= a.granted && charge(0) || a.used > a.granted && a.draw(charge) {
+		a.other += int64(n)
+		return true
+	}
+	a.used -= int64(n)
+	return false
+}
+
+// draw charges the bytes that are used but not granted: a whole chunk or, if the budget has less,
+// only the missing bytes. It returns false if the budget does not have even those.
+func (a *Account) draw(charge func(int64) bool) bool {
 	missing := a.used - a.granted
-	for _, want := range []int64{max(missing, accountChunk), missing} {
-		if a.budget.Charge(want) {
+	for _, want := range [...]int64{max(missing, accountChunk), missing} {
+		if charge(want) {
 			a.granted += want
 			return true
 		}
 	}
-	a.used -= n
 	return false
 }
 
@@ -93,28 +113,17 @@ func (a *Account) give(n int) {
 	}
 }
 
-// setOther changes how many of the bytes are outside of buffers, by the difference that the budget
-// has granted, or that is no longer used.
-func (a *Account) setOther(more int) {
-	a.other += int64(more)
-	switch {
-	case more == 0:
-		return
-	case a.heap != nil:
-		a.heap.NoteHeap(int64(more))
-	}
-	if more > 0 {
-		return
-	}
+// giveOther is give for bytes outside of buffers. Of the Go heap it keeps no chunk.
+func (a *Account) giveOther(n int) {
+	a.other -= int64(n)
 	if a.heap == nil {
-		a.give(-more)
+		a.give(n)
 		return
 	}
-	a.used += int64(more)
-	if free := min(int64(-more), a.granted-max(a.floor, a.used)); free > 0 {
-		a.granted -= free
-		a.heap.RefundHeap(free)
-	}
+	a.used -= int64(n)
+	free := max(0, min(int64(n), a.granted-max(a.floor, a.used)))
+	a.granted -= free
+	a.heap.RefundHeap(int64(n), free)
 }
 
 // SetAccount charges the conn's buffers to a from now on. Without an account of its own, a conn
@@ -148,12 +157,15 @@ func (c *Conn) TrySetOther(n int) bool {
 	switch {
 	case c.closed:
 		return false
-	case n == c.other:
-		return true
-	case n > c.other && !c.charge(n-c.other):
-		return false
+	case n < c.other:
+		c.account.giveOther(c.other - n)
+	case n > c.other:
+		for !c.account.takeOther(n - c.other) {
+			if !c.loop.leaveSome() {
+				return false
+			}
+		}
 	}
-	c.account.setOther(n - c.other)
 	c.other = n
 	return true
 }
@@ -257,7 +269,7 @@ func (c *Conn) giveBack(b []byte) {
 func (c *Conn) settleAccount() {
 	c.dropInput()
 	c.dropOutput()
-	c.account.setOther(-c.other)
+	c.account.giveOther(c.other)
 	c.other = 0
 }
 

@@ -234,6 +234,49 @@ func TestStarvingTogether(t *testing.T) {
 	}
 }
 
+// heapPurse counts the bytes in the Go heap.
+type heapPurse struct {
+	*purse
+	heap int64
+}
+
+func (p *heapPurse) ChargeHeap(n, missing int64) bool {
+	if !p.Charge(missing) {
+		return false
+	}
+	p.heap += n
+	return true
+}
+
+func (p *heapPurse) RefundHeap(n, free int64) {
+	p.Refund(free)
+	p.heap -= n
+}
+
+// A HeapBudget knows at each time what is in the Go heap, and what was charged before is not charged
+// again. No chunk is kept of what was there.
+func TestHeapIsCharged(t *testing.T) {
+	const all, floor, buffer = 1 << 20, 1000, 5000
+	p := &heapPurse{purse: newPurse(all)}
+	a := NewAccount(p, floor)
+	for _, other := range []int{500, 200, 2000, accountChunk, 3 * accountChunk, all - buffer, 10_000, 0, 1} {
+		if !a.take(buffer) || !a.takeOther(other) || p.heap != int64(other) {
+			t.Fatalf("%d bytes are in the heap, want %d", p.heap, other)
+		}
+		if a.takeOther(all) || p.heap != int64(other) || a.used != int64(buffer+other) {
+			t.Errorf("%d bytes are in the heap and %d used, after too many were refused", p.heap, a.used)
+		}
+		if a.granted < a.used || p.left.Load()+a.granted != all+floor {
+			t.Errorf("%d bytes are left of %d: %+v", p.left.Load(), all, a)
+		}
+		a.giveOther(other)
+		if p.heap != 0 || a.other != 0 || p.left.Load()+a.granted != all+floor || a.granted > 2*accountChunk+buffer {
+			t.Errorf("%d bytes are in the heap after all, and %d left: %+v", p.heap, p.left.Load(), a)
+		}
+		a.give(buffer)
+	}
+}
+
 // A Wrapper's memory for a conn counts from the conn's beginning to its end.
 func TestWrappedMemoryIsCharged(t *testing.T) {
 	p := newPurse(1 << 20)
