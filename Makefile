@@ -183,8 +183,8 @@ unit:
 # overwrites freed memory.
 .PHONY: race
 race:
-	CGO_ENABLED=1 go test -vet=off -race -tags checked -short -timeout 8m $$($(CONCURRENT))
-	CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 8m $$($(CLUSTERS))
+	CGO_ENABLED=1 go test -vet=off -race -tags checked -short -timeout 10m $$($(CONCURRENT))
+	CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 10m $$($(CLUSTERS))
 
 # The engine's tests that use one goroutine, in which the race detector would find nothing, and the
 # test of all commands that measures how long they lock a shard.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/bitstring"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -18,7 +17,7 @@ import (
 // TestLargeCombinations: results that a goroutine makes, from values of all sizes, also into one of
 // them.
 func TestLargeCombinations(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 512 << 20 })
 	c := dial(t, n.Addr())
 	values := map[string][]byte{
 		"{t}a": bigValue(300_000, 1), "{t}b": bigValue(300_007, 2), "{t}c": bigValue(200_000, 3),
@@ -80,7 +79,7 @@ func TestLargeCombinations(t *testing.T) {
 // changes all the time.
 func TestCombineWhatChanges(t *testing.T) {
 	const size = 1 << 20
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 512 << 20 })
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
 	w, c := dial(t, n.Addr()), dial(t, n.Addr())

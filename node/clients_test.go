@@ -2,13 +2,12 @@ package node
 
 import (
 	"testing"
-	"time"
 )
 
 // Replies that are sent from values where they lie, or made by goroutines, are dropped like others
 // when they are not wanted.
 func TestLargeRepliesThatAreNotWanted(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	c := dial(t, n.Addr())
 	v := bigValue(17<<20, 1)
 	c.wantBig("SET {k} BIG", v, "OK")

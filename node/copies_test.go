@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -25,7 +24,7 @@ func startTrio(t *testing.T, change ...func(*Config)) (nodes [3]*Node, table *ri
 	t.Helper()
 	var members []ring.Member
 	for i := range nodes {
-		nodes[i] = startBare(t, append(change, func(c *Config) { c.ID, c.Boot, c.StallLimit = string(rune('a'+i)), int64(i+1), time.Minute })...)
+		nodes[i] = startBare(t, append(change, func(c *Config) { c.ID, c.Boot = string(rune('a'+i)), int64(i+1) })...)
 		members = append(members, memberOf(nodes[i]))
 	}
 	table = tableOf(nil, members...)

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/rdb"
@@ -18,7 +17,7 @@ import (
 // TestCopiesOfLargeValues: whatever its size, and whether a reply is being sent from it, a value is
 // copied whole with its expiry, and what follows in the pipeline comes after it.
 func TestCopiesOfLargeValues(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	c := dial(t, n.Addr())
 	for _, size := range []int{uploadFrom - 8, uploadFrom, exec.RewriteFrom, exec.RewriteFrom + 1, 9 << 20} {
 		for _, pinned := range []bool{false, size > 1<<20} {
@@ -56,7 +55,7 @@ func TestCopiesOfLargeValues(t *testing.T) {
 // torn, though a writer never stops.
 func TestCopyMeetsWriter(t *testing.T) {
 	const size = 1 << 20
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	writer, c := dial(t, n.Addr()), dial(t, n.Addr())
 	write := func(i int) {
 		writer.sendArgs([]byte("SET"), []byte("{k}a"), bytes.Repeat([]byte{byte(i)}, size))
@@ -97,7 +96,7 @@ func TestCopyMeetsWriter(t *testing.T) {
 
 // TestRenamesMeet: clients rename one large key to and fro. It is never lost and never doubled.
 func TestRenamesMeet(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	v := bigValue(1<<20, 7)
 	first := dial(t, n.Addr())
 	first.wantBig("SET {k}0 BIG", v, "OK")
@@ -129,7 +128,7 @@ func TestCopyWithoutMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("copies of 40 MiB")
 	}
-	n := startNode(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = 64<<20, "noeviction", time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 64<<20, "noeviction" })
 	c := dial(t, n.Addr())
 	v := bigValue(40<<20, 1)
 	c.wantBig("SET {k}a BIG EXAT 33177117420", v, "OK")
@@ -149,7 +148,7 @@ func TestCopyWithoutMemory(t *testing.T) {
 // TestCopiesInATransaction: commands that a goroutine finishes are executed in a transaction as they
 // are outside.
 func TestCopiesInATransaction(t *testing.T) {
-	c := dial(t, startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute }).Addr())
+	c := dial(t, startNode(t, func(c *Config) { c.Memory = 256 << 20 }).Addr())
 	v := bigValue(5<<20, 1)
 	dump := conversation.Quote(rdb.AppendDump(nil, v))
 	c.wantBig("SET {k}a BIG", v, "OK")

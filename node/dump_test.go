@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/internal/redistest"
@@ -17,7 +16,7 @@ import (
 // TestDumpsOfLargeValues: large payloads are what small ones are, go out in order, and come back
 // in.
 func TestDumpsOfLargeValues(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	c := dial(t, n.Addr())
 	for _, size := range []int{exec.PinFrom - 1, exec.PinFrom, exec.RewriteFrom - 13, exec.RewriteFrom + 13, 9 << 20} {
 		v := bigValue(size, byte(size))
@@ -51,7 +50,7 @@ func TestDumpsOfLargeValues(t *testing.T) {
 
 // TestDumpTickets: on a common pipe the payload of a large value waits behind a ticket.
 func TestDumpTickets(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	n := startNode(t)
 	common, fetch := openPipeTo(t, n, 7, 0, "common", 1, 2), openPipeTo(t, n, 7, 1, "fetch", 1, 2)
 	v := bigValue(700<<10, 1)
 	common.wantBig("SET k BIG", v, "OK")
@@ -63,7 +62,7 @@ func TestDumpTickets(t *testing.T) {
 }
 
 func TestDumpTooLarge(t *testing.T) {
-	c := dial(t, startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute }).Addr())
+	c := dial(t, startNode(t, func(c *Config) { c.Memory = 512 << 20 }).Addr())
 	c.want(fmt.Sprintf("SETRANGE k %d x", keys.MaxDump), fmt.Sprintf("(integer) %d", keys.MaxDump+1))
 	c.want("DUMP k", "(error) "+keys.ErrDumpTooLarge)
 }
@@ -71,7 +70,7 @@ func TestDumpTooLarge(t *testing.T) {
 // TestRestoreFromRedis takes large values over from a real redis-server, which compresses them.
 func TestRestoreFromRedis(t *testing.T) {
 	real := dial(t, redistest.Start(t))
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	ours := dial(t, n.Addr())
 	text := []byte(strings.Repeat("the quick brown fox jumps over the lazy dog and ", 100))
 	for i := range text {
@@ -92,7 +91,7 @@ func TestRestoreFromRedis(t *testing.T) {
 
 // TestRestoreOfAlmostNothing: a long payload may hold a short string, with whatever behind it.
 func TestRestoreOfAlmostNothing(t *testing.T) {
-	c := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
+	c := dial(t, startNode(t).Addr())
 	payload := append([]byte("\x00\x05hello"), make([]byte, exec.RewriteFrom)...)
 	payload = rdb.AppendFoot(payload, rdb.Sum(0, payload))
 	c.wantBig("RESTORE k 0 BIG", payload, "OK")

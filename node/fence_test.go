@@ -68,14 +68,8 @@ func (s *fakeSource) times() int {
 	return s.asked
 }
 
-// startUnstalled starts a node that is fenced only by the test, however busy the machine is.
-func startUnstalled(t *testing.T) *Node {
-	t.Helper()
-	return startNode(t, func(c *Config) { c.StallLimit = time.Minute })
-}
-
 func TestFence(t *testing.T) {
-	n := startUnstalled(t)
+	n := startNode(t)
 	table := n.view.Load().Table
 	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
 	n.SetAgent(source)
@@ -102,7 +96,7 @@ func TestFence(t *testing.T) {
 // TestFenceDropsWhatWasLost: the table heard after a stall has given a partition
 // away and back.
 func TestFenceDropsWhatWasLost(t *testing.T) {
-	n := startUnstalled(t)
+	n := startNode(t)
 	table := n.view.Load().Table
 	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
 	n.SetAgent(source)
@@ -118,7 +112,7 @@ func TestFenceDropsWhatWasLost(t *testing.T) {
 
 // TestDoubtsDuringConfirmation: what was heard before the last stall may be old.
 func TestDoubtsDuringConfirmation(t *testing.T) {
-	n := startUnstalled(t)
+	n := startNode(t)
 	table := n.view.Load().Table
 	source := &fakeSource{table: table, confirm: make(chan *ring.Table)}
 	n.SetAgent(source)

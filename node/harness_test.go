@@ -50,7 +50,9 @@ func startLeveled(t testing.TB, change ...func(*Config)) *Node {
 // startBare starts a node that has no table yet.
 func startBare(t testing.TB, change ...func(*Config)) *Node {
 	t.Helper()
-	cfg := Config{ID: "a", Boot: 1, Listen: "127.0.0.1:0", Memory: 64 << 20, Shards: 16, Log: discardLog}
+	cfg := Config{ID: "a", Boot: 1, Listen: "127.0.0.1:0", Memory: 64 << 20, Shards: 16, Log: discardLog,
+		StallLimit: time.Minute, // a busy machine can hold the node up for a while
+	}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -16,7 +15,7 @@ import (
 // TestSketchesAsInRedis makes the same random additions and merges here and in a real redis-server,
 // and compares replies and whole values: sparse, dense, and on the way from one to the other.
 func TestSketchesAsInRedis(t *testing.T) {
-	real, ours := dial(t, redistest.Start(t)), dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
+	real, ours := dial(t, redistest.Start(t)), dial(t, startNode(t).Addr())
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 1))
 	sizes := []int{1, 10, 100, 1000, 5000}
@@ -55,7 +54,7 @@ func TestSketchesAsInRedis(t *testing.T) {
 // TestBrokenSketches: whatever is stored in the place of a HyperLogLog, every command answers, and
 // an error changes nothing.
 func TestBrokenSketches(t *testing.T) {
-	c := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
+	c := dial(t, startNode(t).Addr())
 	random := rand.New(rand.NewPCG(1, 1))
 	c.send("PFADD {h}good a b c d e f g h i j k l m n o p q r s t u v w x y z")
 	c.read()
@@ -98,7 +97,7 @@ func TestBrokenSketches(t *testing.T) {
 // TestLongSketches: a string that begins like a HyperLogLog, but is far too long, is not looked
 // through.
 func TestLongSketches(t *testing.T) {
-	c := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
+	c := dial(t, startNode(t).Addr())
 	long := append([]byte("HYLL\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80"), make([]byte, 5<<20)...)
 	for _, line := range []string{"PFADD {h}long x", "PFCOUNT {h}long", "PFCOUNT {h}long {h}b", "PFMERGE {h}long", "PFMERGE {h}b {h}long"} {
 		c.sendArgs([]byte("SET"), []byte("{h}long"), long)
@@ -113,7 +112,7 @@ func TestLongSketches(t *testing.T) {
 // TestWatchedSketches: what changes a HyperLogLog in its place is a change to those who watch it,
 // and what does not is none.
 func TestWatchedSketches(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	n := startNode(t)
 	c, other := dial(t, n.Addr()), dial(t, n.Addr())
 	elements := ""
 	for i := range 4000 {

@@ -20,7 +20,7 @@ func BenchmarkGetBesideLarge(b *testing.B) {
 	const size = 512 << 20
 	run := func(name string, memory int64, small int, large func(c *largeClient)) {
 		b.Run(name, func(b *testing.B) {
-			n := startNode(b, func(c *Config) { c.Memory, c.Group, c.StallLimit = memory, newGroup(b, 1), time.Minute })
+			n := startNode(b, func(c *Config) { c.Memory, c.Group = memory, newGroup(b, 1) })
 			for i := range small {
 				if err := put(n, "small:"+strconv.Itoa(i), fmt.Sprintf("%0100d", i), 1); err != nil {
 					b.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/lcs"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -16,7 +15,7 @@ import (
 
 // TestLargeLCS: strings for which a goroutine works.
 func TestLargeLCS(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	c := dial(t, n.Addr())
 	outside := n.engine.Outside()
 	a, b := bigValue(3_000, 1), bigValue(3_500, 2)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/glob"
@@ -19,7 +18,7 @@ import (
 // meet often, and many of them are wrong.
 func TestOracle(t *testing.T) {
 	real := dial(t, redistest.Start(t, "--rdbcompression", "no"))
-	ours := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
+	ours := dial(t, startNode(t).Addr())
 	seed := rand.Uint64()
 	g := &generator{rand.New(rand.NewPCG(seed, 1))}
 	var said []string

@@ -14,9 +14,9 @@ import (
 )
 
 // startPair starts two nodes on loops of their own, without a table.
-func startPair(t *testing.T) (a, b *Node) {
-	a = startBare(t, func(c *Config) { c.ID, c.Boot = "a", 1 })
-	b = startBare(t, func(c *Config) { c.ID, c.Boot = "b", 2 })
+func startPair(t *testing.T, change ...func(*Config)) (a, b *Node) {
+	a = startBare(t, append(change, func(c *Config) { c.ID, c.Boot = "a", 1 })...)
+	b = startBare(t, append(change, func(c *Config) { c.ID, c.Boot = "b", 2 })...)
 	return a, b
 }
 
@@ -266,7 +266,7 @@ func TestLeavingNodeIsAsked(t *testing.T) {
 
 // TestDeadNodeIsNotAsked: what gossip does not call alive is not waited for.
 func TestDeadNodeIsNotAsked(t *testing.T) {
-	a, b := startPair(t)
+	a, b := startPair(t, func(c *Config) { c.StallLimit = defaultStallLimit }) // it is waited for that long
 	first := tableOf(nil, memberOf(a), memberOf(b))
 	a.SetTable(first)
 	eventually(t, "both serve", func() bool { return a.Serving() && b.Serving() })

@@ -35,7 +35,7 @@ func TestPinnedReplies(t *testing.T) {
 	}
 	v, w := bigValue(size, 1), bigValue(size, 9)
 	for _, fate := range []string{"SET k BIG", "SET k small", "GETSET k small", "DEL k", "GETDEL k", "FLUSHALL", "APPEND k more", "SETRANGE k 1000 patch", "PEXPIRE k 1"} {
-		n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 128<<20, time.Minute })
+		n := startNode(t, func(c *Config) { c.Memory = 128 << 20 })
 		c := dial(t, n.Addr())
 		c.wantBig("SET k BIG", v, "OK")
 		c.want("DEL k", "(integer) 1")
@@ -59,7 +59,7 @@ func TestPinnedReplies(t *testing.T) {
 
 // TestPinnedRepliesKeepOrder: copied and inserted replies leave in the order of their requests.
 func TestPinnedRepliesKeepOrder(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 128<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 128 << 20 })
 	c := dial(t, n.Addr())
 	v := bigValue(3<<20, 1)
 	c.wantBig("MSET a BIG b BIG", v, "OK")
@@ -93,7 +93,7 @@ func TestPinnedRepliesKeepOrder(t *testing.T) {
 
 // TestRefusedRepliesHoldNothing: a value that was to be answered, but the command fails after all.
 func TestRefusedRepliesHoldNothing(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = 64<<20, "noeviction", time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 64<<20, "noeviction" })
 	c := dial(t, n.Addr())
 	v, tooMuch := bigValue(30<<20, 1), bigValue(40<<20, 1)
 	c.wantBig("SET k BIG", v, "OK")
@@ -151,7 +151,7 @@ func TestPinsEndWithTheirConnection(t *testing.T) {
 
 // TestHalfClosedAmidPinnedReplies: who sends requests and closes its side gets all replies.
 func TestHalfClosedAmidPinnedReplies(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	n := startNode(t)
 	c := dial(t, n.Addr())
 	v := bigValue(5<<20, 1)
 	input := append(bigRequest(t, "SET k BIG", v), bytes.Repeat([]byte("GET k\r\n"), 5)...)

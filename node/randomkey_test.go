@@ -17,7 +17,7 @@ func TestRandomKeys(t *testing.T) {
 		t.Skip("statistics need many tries")
 	}
 	const keys, each = 60, 40
-	c := dial(t, startNode(t, func(c *Config) { c.StallLimit = time.Minute }).Addr())
+	c := dial(t, startNode(t).Addr())
 	for i := range keys {
 		name := fmt.Sprintf("k%d", i)
 		if i%2 == 0 {
@@ -43,7 +43,7 @@ func TestRandomKeys(t *testing.T) {
 // TestRandomKeyIsAlive: an expired key that nothing has met yet is not chosen, and to look for
 // others has an end.
 func TestRandomKeyIsAlive(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	n := startNode(t)
 	c := dial(t, n.Addr())
 	now := time.Now().UnixMilli()
 	for i := range 5000 {
@@ -66,7 +66,7 @@ func TestRandomKeyIsAlive(t *testing.T) {
 // TestEachRandomKey: a node says among how many keys it has chosen, and only of partitions that it
 // is asked for.
 func TestEachRandomKey(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	n := startNode(t)
 	c := openPipeTo(t, n, 1, 0, "large", 1, 2)
 	c.want("MSET a 1 b 2 {b}c 3", "OK")
 	var some ring.PartitionSet

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/bitstring"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -17,7 +16,7 @@ import (
 // TestRewrites changes large values in all ways that do not fit where they are, with a reply
 // being sent from the old one or not.
 func TestRewrites(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 512 << 20 })
 	c := dial(t, n.Addr())
 	old := bigValue(17<<20, 1)
 	for _, change := range []struct {
@@ -64,7 +63,7 @@ func TestRewrites(t *testing.T) {
 
 // TestRewritesOfNothing: a key that is missing, or has a small value.
 func TestRewritesOfNothing(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 512 << 20 })
 	c := dial(t, n.Addr())
 	v := bigValue(5<<20, 1)
 	c.wantBig("APPEND new BIG", v, fmt.Sprintf("(integer) %d", len(v)))
@@ -90,7 +89,7 @@ func TestRewritesOfNothing(t *testing.T) {
 
 // TestRewritesOfBits: bits of values that cannot be changed where they are, and of some that can.
 func TestRewritesOfBits(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 512 << 20 })
 	c := dial(t, n.Addr())
 	old := bigValue(3<<20, 1)
 	f := func(line, reply string, length int, change func(v []byte)) {
@@ -132,7 +131,7 @@ func TestRewritesOfBits(t *testing.T) {
 
 // TestScanLarge: values that a goroutine looks through, and changes behind its back.
 func TestScanLarge(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	c := dial(t, n.Addr())
 	v := bigValue(20<<20, 1)
 	bits := int64(len(v)) * 8
@@ -175,7 +174,7 @@ func TestScanLarge(t *testing.T) {
 // piece added, whole, to what the others made of the value meanwhile.
 func TestRewritesMeet(t *testing.T) {
 	const clients, appends, size = 4, 12, 300_000
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 512<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 512 << 20 })
 	var all sync.WaitGroup
 	for i := range clients {
 		c := dial(t, n.Addr())
@@ -210,7 +209,7 @@ func TestRewritesMeet(t *testing.T) {
 
 // TestRewriteWithoutMemoryBesideTheOld: there is room for the new value only in place of the old.
 func TestRewriteWithoutMemoryBesideTheOld(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = 64<<20, "noeviction", time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 64<<20, "noeviction" })
 	c := dial(t, n.Addr())
 	v := bigValue(32<<20, 1)
 	c.wantBig("SET k BIG", v, "OK")
@@ -226,7 +225,7 @@ func TestRewriteWithoutMemoryBesideTheOld(t *testing.T) {
 
 // TestRewriteOfAClosedConnection leaves nothing behind.
 func TestRewriteOfAClosedConnection(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	c := dial(t, n.Addr())
 	v := bigValue(30<<20, 1)
 	c.wantBig("SET k BIG", v, "OK")

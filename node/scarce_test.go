@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -36,7 +35,7 @@ func stopTimers(t *testing.T, n *Node) {
 // TestSlowReadersGiveWay: when a large value finds no memory, clients are closed that hold it by
 // reading a pinned value slowly, or not at all.
 func TestSlowReadersGiveWay(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	n := startNode(t)
 	c, pinned, wanted := dial(t, n.Addr()), bigValue(40<<20, 1), bigValue(30<<20, 2)
 	c.wantBig("SET k BIG", pinned, "OK")
 	slow := slowClient(t, n, []byte("GET k\r\n"))
@@ -80,7 +79,7 @@ func TestPaceIsOfOneValue(t *testing.T) {
 // TestTicketsGiveWay: tickets hold memory as well. A proxy that stops fetching finds that its
 // ticket has ended; one that goes on keeps it.
 func TestTicketsGiveWay(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	n := startNode(t)
 	stopTimers(t, n)
 	common, fetch := openPipeTo(t, n, 7, 0, "common", 1, 2), openPipeTo(t, n, 7, 1, "fetch", 1, 2)
 	common.wantBig("SET k BIG", bigValue(40<<20, 1), "OK")
@@ -126,7 +125,7 @@ func TestTicketsGiveWay(t *testing.T) {
 // TestSlowReaderIsTold: a client that was sent nothing yet of a large value gets an error in its
 // place, and goes on.
 func TestSlowReaderIsTold(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit, c.Group = time.Minute, newGroup(t, 1) })
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
 	c, wanted := dial(t, n.Addr()), bigValue(30<<20, 2)
 	c.wantBig("SET k BIG", bigValue(40<<20, 1), "OK")
 	small := bytes.Repeat([]byte{'s'}, 60_000)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -104,7 +103,7 @@ func TestTicketKeepsTheReply(t *testing.T) {
 // Who gets no ticket: clients, other pipes, replies that are not large. Who gets no piece of one:
 // others.
 func TestNoTickets(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	common := openPipeTo(t, n, 7, 0, "common", 1, 2)
 	v, w := bigValue(1<<20, 1), bigValue(100<<10, 3)
 	common.wantBig("SET big BIG", v, "OK")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -71,7 +70,7 @@ func settled(t *testing.T, n *Node) (used int64) {
 // TestUploads: a large value is a value like any other, in every command and wherever its
 // request is cut.
 func TestUploads(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.Memory, c.StallLimit = 256<<20, time.Minute })
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	for _, size := range []int{uploadFrom - 1, uploadFrom, 300_000, 5 << 20} {
 		v := bigValue(size, byte(size))
 		c := dial(t, n.Addr())
@@ -135,7 +134,7 @@ func TestRefusedUploads(t *testing.T) {
 	if testing.Short() {
 		rounds = 1
 	}
-	n := startBare(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = 64<<20, "noeviction", time.Minute })
+	n := startBare(t, func(c *Config) { c.Memory, c.Eviction = 64<<20, "noeviction" })
 	setView(n, sharedView(n, "theirs"))
 	if err := put(n, "hash", "v", engine.TypeHash); err != nil {
 		t.Fatal(err)
@@ -314,7 +313,7 @@ func TestDrainWaitsForAnUpload(t *testing.T) {
 
 // TestUploadsEvict: with more large values than memory, the newest are there.
 func TestUploadsEvict(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	n := startNode(t)
 	c := dial(t, n.Addr())
 	v := bigValue(20<<20, 1)
 	for i := range 10 {
@@ -336,7 +335,7 @@ func TestUploadsEvict(t *testing.T) {
 // TestAnnouncedUploads: clients that announce large values and send next to nothing keep no memory
 // from others.
 func TestAnnouncedUploads(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	n := startNode(t)
 	announced := bigValue(20<<20, 1)
 	for range 20 {
 		dial(t, n.Addr()).sendRaw(bigRequest(t, "SET k BIG", announced)[:1000])
@@ -348,7 +347,7 @@ func TestAnnouncedUploads(t *testing.T) {
 // TestCrawlingUploads: when a large value finds no memory, clients are closed whose own make no
 // progress.
 func TestCrawlingUploads(t *testing.T) {
-	n := startNode(t, func(c *Config) { c.StallLimit = time.Minute })
+	n := startNode(t)
 	crawls := dial(t, n.Addr())
 	crawls.sendRaw(bigRequest(t, "SET k BIG", bigValue(45<<20, 1))[:40<<20])
 	eventually(t, "it has most of the memory", func() bool { return n.engine.Stats().Staged > 39<<20 })
