@@ -108,7 +108,8 @@ func TestNoAllocations(t *testing.T) {
 	}
 	dial(t, n.Addr()).do(long)
 	f("big hash", "HSET big new 1 field:7 2", "HGET big field:7", "HMGET big field:1 field:2 x", "HINCRBY big field:7 1", "HDEL big new", "HLEN big", "HEXISTS big field:9", "HRANDFIELD big", "HSCAN big 0", "HEXPIRE big 1000 FIELDS 1 field:3", "HTTL big FIELDS 1 field:3", "HPERSIST big FIELDS 1 field:3", "HGETEX big FIELDS 1 field:3", "HSETEX big KEEPTTL FIELDS 1 field:3 x")
-	f("random elements", "SRANDMEMBER {s}big 7", "SRANDMEMBER {s}big 200", "HRANDFIELD big 7 WITHVALUES", "HRANDFIELD big 200")
+	f("random elements", "SRANDMEMBER {s}big 7", "SRANDMEMBER {s}big 200", "HRANDFIELD big 7 WITHVALUES",
+		"HRANDFIELD big 200")
 	if !shape.Verifies {
 		f("random members", "ZRANDMEMBER zbig 7", "ZRANDMEMBER zbig -7 WITHSCORES")
 	}

@@ -249,7 +249,8 @@ func TestGarbageStaysCharged(t *testing.T) {
 	classes := map[string]int64{}
 	after.MemoryClasses(func(class string, bytes int64) { classes[class] = bytes })
 	if classes["garbage"] != 4000 || classes["buffers"] != before.connBytes() {
-		t.Errorf("%d bytes are garbage and %d connections', want 4000 and %d", classes["garbage"], classes["buffers"], before.connBytes())
+		t.Errorf("%d bytes are garbage and %d connections', want 4000 and %d",
+			classes["garbage"], classes["buffers"], before.connBytes())
 	}
 	if !heap.Charge(3000) {
 		t.Fatal("there is no memory")
@@ -284,7 +285,8 @@ func TestGarbageStaysCharged(t *testing.T) {
 	// What lies in the floor of a loop's connections is charged whether it is used or not.
 	least := 1<<20 - unqueued - connFloor(n.cfg.Memory, 1)
 	if garbage := n.garbage.size.Load(); n.conns.Load() != unqueued || garbage < least {
-		t.Errorf("%d bytes are used and %d are garbage, want %d and at least %d", n.conns.Load(), garbage, unqueued, least)
+		t.Errorf("%d bytes are used and %d are garbage, want %d and at least %d",
+			n.conns.Load(), garbage, unqueued, least)
 	}
 }
 

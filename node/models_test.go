@@ -41,7 +41,9 @@ type besides struct {
 }
 
 // runBeside runs random commands on a node and on a model, with memory and nearly without.
-func runBeside[M model](t *testing.T, start func(t *testing.T, c *client, tag string, seed uint64) M, seed uint64, b besides) {
+func runBeside[M model](
+	t *testing.T, start func(t *testing.T, c *client, tag string, seed uint64) M, seed uint64, b besides,
+) {
 	for _, short := range []bool{false, true} {
 		n := startLeveled(t, func(c *Config) {
 			c.Group, c.Memory, c.Shards, c.Eviction = newGroup(t, 1), 16<<20, 1, "noeviction"

@@ -30,7 +30,8 @@ var longRequests = map[string]string{
 	"copy":       "{k}hlong {k}d REPLACE; {k}llong {k}d REPLACE; {k}swords {k}d REPLACE; {k}zwords {k}d REPLACE",
 	"hrandfield": "{k}hnear -256 WITHVALUES; {k}hnear 128 WITHVALUES",
 	"hgetall":    "{k}hnear", "hvals": "{k}hnear", "hscan": "{k}hnear 0 COUNT 1000",
-	"dump": "{k}hnear; {k}lnear; {k}hlong; {k}llong; {k}lwords; {k}zwords", "lindex": "{k}llong 0", "lmove": "{k}llong {k}llong LEFT LEFT",
+	"dump":   "{k}hnear; {k}lnear; {k}hlong; {k}llong; {k}lwords; {k}zwords",
+	"lindex": "{k}llong 0", "lmove": "{k}llong {k}llong LEFT LEFT",
 	"hset":    "{k}hlong 1 HUGE; {k}hlong 1 HUGE 2 HUGE; {k}new 1 HUGE",
 	"hsetex":  "{k}hlong EX 100 FIELDS 1 1 HUGE; {k}new FIELDS 2 1 HUGE 2 HUGE",
 	"hsetnx":  "{k}hlong 9 HUGE; {k}new 9 HUGE",
@@ -42,7 +43,8 @@ var longRequests = map[string]string{
 	"lrem": "{k}llong 0 HUGE; {k}llong -1 HUGE; {k}lwords 0 WORD",
 	"lpos": "{k}llong HUGE COUNT 0; {k}lwords WORD COUNT 0; {k}lwords WORD RANK -1 COUNT 0",
 	"lpop": "{k}llong 3; {k}lwords 90", "lrange": "{k}llong 0 0; {k}lwords 5 90; {k}lnear 5 250",
-	"smove": "{k}swords {k}new WORD", "sort": "{k}llong ALPHA; {k}lwords ALPHA STORE {k}new; {k}numbers BY nosort GET {k}v* STORE {k}new; " +
+	"smove": "{k}swords {k}new WORD",
+	"sort": "{k}llong ALPHA; {k}lwords ALPHA STORE {k}new; {k}numbers BY nosort GET {k}v* STORE {k}new; " +
 		"{k}numbers BY nosort GET {k}v*; {k}numbers BY {k}v* ALPHA LIMIT 0 1; {k}numbers BY {k}g* ALPHA LIMIT 0 1",
 }
 
@@ -59,7 +61,9 @@ var hugeWord = bytes.Repeat([]byte("1"), 4<<20)
 // names: of a few huge strings, and of many words.
 func (rig *lawRig) fillLong(c *client, changes string) {
 	c.do("DEL {k}new {k}newz {k}d")
-	for _, key := range []string{"{k}numbers", "{k}hlong", "{k}llong", "{k}lwords", "{k}hwords", "{k}hnear", "{k}lnear", "{k}swords", "{k}zwords"} {
+	for _, key := range []string{
+		"{k}numbers", "{k}hlong", "{k}llong", "{k}lwords", "{k}hwords", "{k}hnear", "{k}lnear", "{k}swords", "{k}zwords",
+	} {
 		if !strings.Contains(changes, key) && c.do("EXISTS "+key) == "(integer) 1" {
 			continue
 		}
@@ -108,7 +112,8 @@ func (rig *lawRig) fillLongKey(c *client, key string) {
 	}
 	for from := range 6 {
 		args := map[string][][]byte{
-			"{k}lwords": {[]byte("RPUSH")}, "{k}hwords": {[]byte("HSET")}, "{k}swords": {[]byte("SADD")}, "{k}zwords": {[]byte("ZADD")},
+			"{k}lwords": {[]byte("RPUSH")}, "{k}hwords": {[]byte("HSET")},
+			"{k}swords": {[]byte("SADD")}, "{k}zwords": {[]byte("ZADD")},
 		}[key]
 		args = append(args, []byte(key))
 		for i := range 10 {

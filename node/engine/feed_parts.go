@@ -252,7 +252,8 @@ func (t Txn) applyBegin(key []byte, second partsWord, rest []byte, shift int64, 
 	err := t.Reserve(Room{Roots: []int{len(key) + second.own()}})
 	if err == nil {
 		n := second.incarnation()
-		_, err = t.newParts(key, typ, second.own(), at, &valueHead{incarnation: n, salt: n, base: base}, second.unfinished())
+		head := &valueHead{incarnation: n, salt: n, base: base}
+		_, err = t.newParts(key, typ, second.own(), at, head, second.unfinished())
 	}
 	if err != nil {
 		t.lacks(key, taker)

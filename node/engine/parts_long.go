@@ -40,7 +40,8 @@ func (v *values) forgetOffers() {
 // offered.
 func (v Parts) Offered(view []byte, skip int) *Staged {
 	for _, st := range v.t.s.values.offers {
-		if st.Live() && st.Left() == 0 && len(view) == st.bodyLen()-skip && firstOf(view) == firstOf(st.e.large.bytes(st.off+uint64(skip), 1)) {
+		if st.Live() && st.Left() == 0 && len(view) == st.bodyLen()-skip &&
+			firstOf(view) == firstOf(st.e.large.bytes(st.off+uint64(skip), 1)) {
 			return st
 		}
 	}

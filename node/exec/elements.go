@@ -204,7 +204,9 @@ func (r *Request) ReplyPinned(v engine.Parts, head []byte, next func(pin *engine
 
 // ReplyPinnedText is ReplyPinned for a reply that has strings of the value, which may be long: next
 // appends until Text.IsFull.
-func (r *Request) ReplyPinnedText(v engine.Parts, head []byte, next func(pin *engine.ValuePin, t *Text) (done bool)) bool {
+func (r *Request) ReplyPinnedText(
+	v engine.Parts, head []byte, next func(pin *engine.ValuePin, t *Text) (done bool),
+) bool {
 	pin, err := v.PinValue()
 	if err != nil {
 		r.Fail(ErrPinned)

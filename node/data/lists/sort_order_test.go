@@ -16,7 +16,9 @@ func TestParseWeight(t *testing.T) {
 			t.Errorf("%q is %v, %t; want %v", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{strings.Repeat("1", longestWeight+1), " ", "x", "1x", "5 ", "nan", "1_000", "0x_1", "1e400", "1e-400", "--1", "1e", "."} {
+	for _, text := range []string{
+		strings.Repeat("1", longestWeight+1), " ", "x", "1x", "5 ", "nan", "1_000", "0x_1", "1e400", "1e-400", "--1", "1e", ".",
+	} {
 		if got, ok := parseWeight([]byte(text)); ok {
 			t.Errorf("%q is %v", text, got)
 		}

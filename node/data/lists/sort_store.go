@@ -37,9 +37,11 @@ func (s *sorting) storeSome(r *exec.Request, t engine.Txn) (done bool) {
 		t.Offer(&s.staged)
 	}
 	var err error
-	for bytes, first := 0, s.stored; s.stored < len(s.results) && s.stored-first < sortAtOnce && bytes < exec.RunBytes && err == nil && !s.isNextLong(); {
+	bytes, first := 0, s.stored
+	goesOn := func() bool { return s.stored < len(s.results) && bytes < exec.RunBytes && !s.isNextLong() }
+	for err == nil && s.stored-first < sortAtOnce && goesOn() {
 		all := s.elements[:0]
-		for ; s.stored < len(s.results) && len(all) < exec.AddAtOnce && bytes < exec.RunBytes && !s.isNextLong(); s.stored++ {
+		for ; len(all) < exec.AddAtOnce && goesOn(); s.stored++ {
 			all = append(all, rdb.Element{First: s.results[s.stored]})
 			bytes += len(s.results[s.stored])
 		}

@@ -56,7 +56,9 @@ func (c scanCursor) encode() uint64 {
 // scan calls visit for blocks of a plane, at least one, from a cursor on, and returns the cursor where to
 // go on: 0 at the end. The first cursor is 0. full is asked behind each block: it gets how many entries
 // visit has passed without a call of the client's function, and one for the block itself.
-func scan(v engine.Parts, plane int, cursor uint64, full func(passed int) bool, visit func(number int) (passed int)) (next uint64) {
+func scan(
+	v engine.Parts, plane int, cursor uint64, full func(passed int) bool, visit func(number int) (passed int),
+) (next uint64) {
 	n := v.Len(plane)
 	c, ok := cursorIn(v, cursor)
 	if n == 0 || !ok {

@@ -43,7 +43,8 @@ func TestTableShare(t *testing.T) {
 		return done
 	}
 	count = untilFull("elements", share, func(i int) error { return set(i, "0", 0) })
-	if longer := untilFull("integers", share*3/2, func(i int) error { return set(i%count, "9000000000000000000", 0) }); longer < count/10 {
+	longer := untilFull("integers", share*3/2, func(i int) error { return set(i%count, "9000000000000000000", 0) })
+	if longer < count/10 {
 		t.Errorf("only %d of %d integers got longer", longer, count)
 	}
 	untilFull("times", share*3/2, func(i int) error {

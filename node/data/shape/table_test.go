@@ -30,9 +30,10 @@ func openShared(tb testing.TB, maxBytes, share int64) *engine.Engine {
 			return dst, 0, true
 		},
 	}
-	e, err := engine.New(engine.Config{MaxBytes: maxBytes, Share: share, Shards: 1, Seed: 7, Policy: engine.NoEviction, Forms: map[engine.Type]engine.Form{
-		engine.TypeHash: form, engine.TypeList: form,
-	}})
+	e, err := engine.New(engine.Config{
+		MaxBytes: maxBytes, Share: share, Shards: 1, Seed: 7, Policy: engine.NoEviction,
+		Forms: map[engine.Type]engine.Form{engine.TypeHash: form, engine.TypeList: form},
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}

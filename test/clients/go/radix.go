@@ -206,7 +206,9 @@ func (r radixPool) apart(ctx context.Context, key, a, b string) (km float64, err
 	return km, err
 }
 
-func (r radixPool) near(ctx context.Context, key string, longitude, latitude, radius float64) (names []string, err error) {
+func (r radixPool) near(
+	ctx context.Context, key string, longitude, latitude, radius float64,
+) (names []string, err error) {
 	err = r.c.Do(ctx, radix.FlatCmd(&names, "GEOSEARCH", key,
 		"FROMLONLAT", longitude, latitude, "BYRADIUS", radius, "km", "ASC"))
 	return names, err

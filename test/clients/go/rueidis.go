@@ -223,7 +223,9 @@ func (r rueidisClient) apart(ctx context.Context, key, a, b string) (float64, er
 	return r.c.Do(ctx, r.c.B().Geodist().Key(key).Member1(a).Member2(b).Km().Build()).AsFloat64()
 }
 
-func (r rueidisClient) near(ctx context.Context, key string, longitude, latitude, radius float64) (names []string, err error) {
+func (r rueidisClient) near(
+	ctx context.Context, key string, longitude, latitude, radius float64,
+) (names []string, err error) {
 	c := r.c.B().Geosearch().Key(key).Fromlonlat(longitude, latitude).Byradius(radius).Km().Asc().Build()
 	found, err := r.c.Do(ctx, c).AsGeosearch()
 	for _, f := range found {
