@@ -5,6 +5,7 @@ package netloop
 import (
 	"bytes"
 	"io"
+	"net"
 	"testing"
 )
 
@@ -15,6 +16,20 @@ type waiter struct {
 }
 
 func (w *waiter) IsWaiting(*Conn) bool { return w.waits }
+
+// serveFull returns a conn that w serves, and its peer, which has sent more than is read.
+func serveFull(t *testing.T, g *Group, w *waiter) (c *Conn, nc *net.TCPConn) {
+	t.Helper()
+	conns := make(chan *Conn, 1)
+	nc = dialTo(t, listen(t, g, func(c *Conn) Handler {
+		c.SetMaxInput(10)
+		conns <- c
+		return w
+	}))
+	c = receive(t, conns)
+	write(t, nc, string(bytes.Repeat([]byte("x"), 100)))
+	return c, nc
+}
 
 // A peer that finishes sending while its conn waits gets the output that is there, also what its socket
 // did not take yet, behind more input than is read.
@@ -30,14 +45,7 @@ func TestPeerLeavesAndReads(t *testing.T) {
 		c.SetOut(append(c.Out(), reply...))
 		return 1
 	}}, waits: true}
-	conns := make(chan *Conn, 1)
-	nc := dialTo(t, listen(t, g, func(c *Conn) Handler {
-		c.SetMaxInput(10)
-		conns <- c
-		return w
-	}))
-	c := receive(t, conns)
-	write(t, nc, string(bytes.Repeat([]byte("x"), 100)))
+	c, nc := serveFull(t, g, w)
 	eventually(t, g, "reading has stopped", func(*Loop) bool { return c.stops == stopInput && c.blocked > 0 })
 	write(t, nc, string(bytes.Repeat([]byte("y"), 100)))
 	nc.CloseWrite()
@@ -57,7 +65,7 @@ func TestPeerLeaves(t *testing.T) {
 		g := newGroup(t, Config{Loops: 1})
 		closed, reasons := closeReasons()
 		w := &waiter{waits: waits}
-		conns, got, takes := make(chan *Conn, 1), 0, false
+		got, takes := 0, false
 		w.funcs = funcs{closed: closed, data: func(_ *Conn, in []byte) int {
 			if !takes {
 				return 0
@@ -65,13 +73,7 @@ func TestPeerLeaves(t *testing.T) {
 			got += len(in)
 			return len(in)
 		}}
-		nc := dialTo(t, listen(t, g, func(c *Conn) Handler {
-			c.SetMaxInput(10)
-			conns <- c
-			return w
-		}))
-		c := receive(t, conns)
-		write(t, nc, string(bytes.Repeat([]byte("x"), 100)))
+		c, nc := serveFull(t, g, w)
 		eventually(t, g, "reading has stopped", func(*Loop) bool { return c.stops == stopInput })
 		write(t, nc, string(bytes.Repeat([]byte("y"), 100)))
 		nc.CloseWrite()
