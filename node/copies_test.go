@@ -32,6 +32,21 @@ func startTrio(t *testing.T, change ...func(*Config)) (nodes [3]*Node, table *ri
 	return nodes, table, keyIn(t, table, 0)
 }
 
+// succeed closes the first node when its followers have what it has sent, and has the others obey the
+// table without it.
+func succeed(t *testing.T, nodes [3]*Node, table *ring.Table) {
+	t.Helper()
+	for _, s := range nodes[0].senders.List() {
+		if err := s.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nodes[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	install(t, tableWithout(table, 0), nodes[1], nodes[2])
+}
+
 // install has the nodes obey the table, and waits until all of it is served.
 func install(t *testing.T, table *ring.Table, nodes ...*Node) {
 	t.Helper()

@@ -89,15 +89,7 @@ func reachTheFollower[M model](
 			m.step()
 		}
 		eventually(t, "the copy is in sync", inSync(nodes[1], p))
-		for _, s := range nodes[0].senders.List() {
-			if err := s.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := nodes[0].Close(); err != nil {
-			t.Fatal(err)
-		}
-		install(t, tableWithout(table, 0), nodes[1], nodes[2])
+		succeed(t, nodes, table)
 		m.at().c = dial(t, nodes[1].Addr())
 		m.checkAll()
 		for range 100 {

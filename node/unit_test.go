@@ -142,15 +142,7 @@ func TestTransactionsReachTheFollowerWhole(t *testing.T) {
 			eventually(t, "the transaction holds its partition", func() bool { return len(nodes[0].engine.Holds()) == 1 })
 			beside.want("PING", "PONG") // the first slice is over
 		}
-		for _, s := range nodes[0].senders.List() {
-			if err := s.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := nodes[0].Close(); err != nil {
-			t.Fatal(err)
-		}
-		install(t, tableWithout(table, 0), nodes[1], nodes[2])
+		succeed(t, nodes, table)
 		none, all := "1) \"100\"\n2) \"100\"", "1) \"70\"\n2) \"130\""
 		// Close ends the transaction, and a sender may still see that before it ends itself.
 		if got := dial(t, nodes[1].Addr()).do("MGET " + a + " " + b); got != all && (ends || got != none) {
