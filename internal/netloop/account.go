@@ -1,6 +1,9 @@
 package netloop
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // ErrNoMemory closes a connection when the budget has no memory left for its buffers.
 var ErrNoMemory = errors.New("no memory for the connection's buffers")
@@ -101,6 +104,21 @@ func (a *Account) draw(charge func(int64) bool) bool {
 	return false
 }
 
+// turnRoom is what the buffers of turnStep conns can take, for input and output, in bytes.
+const turnRoom = turnStep * 2 << minClass
+
+// hasRoom reports whether there is memory for the buffers of turnStep conns.
+func (a *Account) hasRoom() bool {
+	if a.budget == nil || a.granted-a.used >= turnRoom {
+		return true
+	}
+	if !a.budget.Charge(accountChunk) {
+		return false
+	}
+	a.granted += accountChunk
+	return true
+}
+
 // give returns n bytes. It keeps one chunk for the next buffers.
 func (a *Account) give(n int) {
 	a.used -= int64(n)
@@ -133,6 +151,9 @@ func (c *Conn) SetAccount(a *Account) {
 		panic("BUG: a conn with buffers changes its account")
 	}
 	c.account = a
+	if !slices.Contains(c.loop.accounts, a) {
+		c.loop.accounts = append(c.loop.accounts, a)
+	}
 	if c.wrapped > 0 {
 		c.SetOther(0)
 	}

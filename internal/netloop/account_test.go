@@ -3,6 +3,7 @@ package netloop
 import (
 	"errors"
 	"io"
+	"net"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -92,6 +93,31 @@ func TestOutputIsCharged(t *testing.T) {
 	eventually(t, g, "all is given back", func(l *Loop) bool {
 		return s.account.used == 0 && l.stats.Starved == 1 && p.left.Load() >= 4<<20-2*accountChunk
 	})
+}
+
+// Conns that have their turn in one iteration share memory for the buffers of a few: what the first of
+// them are answered is written before the last are read.
+func TestIterationFitsMemory(t *testing.T) {
+	const conns = 3 * testFloor >> minClass
+	s := newStarver(newPurse(0), testFloor)
+	ln := s.listen(t)
+	all := make([]net.Conn, conns)
+	for i := range all {
+		all[i] = dialTo(t, ln)
+	}
+	begun, sent := make(chan struct{}), make(chan struct{})
+	ln.group.Loops()[0].Post(func() {
+		close(begun)
+		<-sent
+	})
+	<-begun
+	for _, nc := range all {
+		write(t, nc, "10\n")
+	}
+	close(sent)
+	for _, nc := range all {
+		expect(t, nc, "xxxxxxxxxx")
+	}
 }
 
 // Input for which the budget has no memory closes its own connection, after the replies to earlier

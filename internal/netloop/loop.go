@@ -47,7 +47,8 @@ type Loop struct {
 	backlog   []event // events that the last iteration had no time for
 	scratch   []byte  // input is read here first; handlers see it during one OnData
 	pool      pool
-	account   *Account // of the conns without an account of their own
+	account   *Account   // of the conns without an account of their own
+	accounts  []*Account // all others that a conn has had
 
 	// Work for the rest of an iteration. A conn is on each of these lists at most once, as its
 	// flags say. A conn that closes stays on them and is skipped.
@@ -175,9 +176,12 @@ func (l *Loop) run() {
 func (l *Loop) iterate(events []event) {
 	l.tellStall()
 	for i := range events {
-		if i%4 == 3 && l.clock.now()-l.now > turnLimit {
-			l.backlog = append(l.backlog, events[i:]...)
-			break
+		if i%turnStep == turnStep-1 {
+			if l.clock.now()-l.now > turnLimit {
+				l.backlog = append(l.backlog, events[i:]...)
+				break
+			}
+			l.makeRoom()
 		}
 		l.dispatch(&events[i])
 	}
@@ -185,14 +189,34 @@ func (l *Loop) iterate(events []event) {
 	l.runPosted()
 	l.runTimers()
 	l.runWoken()
+	l.write()
+	l.leaveSome()
+	l.reap()
+	l.rearmAll()
+}
+
+// turnStep is the number of conns that have their turn until the loop looks how much time and memory is
+// left for the others.
+const turnStep = 4
+
+// write writes the output that there is.
+func (l *Loop) write() {
 	for _, f := range l.hooks {
 		l.call("hook", f)
 	}
 	flushAll(&l.dirtyFlushers)
 	flushAll(&l.dirtyConns)
-	l.leaveSome()
-	l.reap()
-	l.rearmAll()
+}
+
+// makeRoom writes the output that there is if its buffers have taken nearly all memory that there is for
+// buffers: the conns that follow in this iteration need some.
+func (l *Loop) makeRoom() {
+	for _, a := range l.accounts {
+		if !a.hasRoom() {
+			l.write()
+			return
+		}
+	}
 }
 
 // dispatch handles one event. The system returned it before this iteration began: the conn may have
@@ -237,7 +261,10 @@ func (l *Loop) runPosted() {
 	}
 	funcs := l.mail.take(l.spareFuncs)
 	l.stats.Posted += uint64(len(funcs))
-	for _, f := range funcs {
+	for i, f := range funcs {
+		if i%turnStep == 0 {
+			l.makeRoom()
+		}
 		l.call("posted function", f)
 	}
 	clear(funcs)
@@ -249,7 +276,10 @@ func (l *Loop) runPosted() {
 func (l *Loop) runWoken() {
 	list := l.woken
 	l.woken = l.spareWoken
-	for _, c := range list {
+	for i, c := range list {
+		if i%turnStep == turnStep-1 {
+			l.makeRoom()
+		}
 		if c.woken {
 			c.woken = false
 			c.offerKept()

@@ -73,6 +73,10 @@ func (l *Loop) readNewcomers() {
 	begun := l.clock.now()
 	limit := newcomersTime(begun-l.now, l.group.strained())
 	for first := true; l.newcomers.Len() > 0 && (first || l.clock.now()-begun < limit); first = false {
+		l.makeRoom()
+		if l.newcomers.Len() == 0 {
+			return // what was written has closed them
+		}
 		c := l.newcomers.Front().Value.(*Conn)
 		c.leaveNewcomers()
 		if c.stops == 0 {
