@@ -4,6 +4,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/glob"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/data/shape"
 )
 
 // ElementScan is what HSCAN, SSCAN or ZSCAN asks for.
@@ -82,6 +83,18 @@ func (q *ElementScan) Matches(element []byte) bool {
 	q.left -= q.pattern.Cost(element)
 	return q.pattern == nil || q.pattern.Match(element)
 }
+
+// Weight is what a key and its element weigh in a scan (shape.Table.Scan), of which so many bytes are copied:
+// what the pattern costs counts as well.
+func (q *ElementScan) Weight(key shape.Item, copied int) int {
+	if q.pattern == nil {
+		return copied
+	}
+	return copied + q.pattern.Cost(key.Long())*patternWeight
+}
+
+// patternWeight is how many bytes are copied in the time of a unit of glob.Pattern.Cost.
+const patternWeight = 4 << 10
 
 // Charge counts as many elements more, for what takes longer to answer.
 func (q *ElementScan) Charge(elements int) { q.left -= elements }

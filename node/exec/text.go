@@ -37,6 +37,16 @@ func (t *Text) Element(i shape.Item) {
 	t.Bytes = resp.AppendBulk(t.Bytes, i.Text(&number))
 }
 
+// TextWeight is how many bytes Element copies of a string. A pin counts as pinWeight of them.
+func TextWeight(i shape.Item) int {
+	if i.Size() >= LongElement {
+		return pinWeight
+	}
+	return i.Size()
+}
+
+const pinWeight = 1 << 10
+
 // pinsAtOnce is how many strings a slice of a reply pins at most.
 const pinsAtOnce = 64
 

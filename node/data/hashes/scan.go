@@ -44,7 +44,8 @@ func (h *hash) scan(q *exec.ElementScan, cursor uint64, body *exec.Text) (found 
 	}
 	if h.big {
 		full := func(passed int) bool { return q.IsFull(passed, body.Len()) }
-		next = h.table.Scan(cursor, full, func(e shape.Element) { visit(e.Key, e.Value) })
+		weight := func(e shape.Element) int { return q.Weight(e.Key, w.weight(e)) }
+		next = h.table.Scan(cursor, full, weight, func(e shape.Element) { visit(e.Key, e.Value) })
 	} else {
 		h.packed.Each(0, func(_ int, field, value shape.Item, _ int64) bool {
 			visit(field, value)
@@ -55,4 +56,15 @@ func (h *hash) scan(q *exec.ElementScan, cursor uint64, body *exec.Text) (found 
 		found *= 2
 	}
 	return found, next
+}
+
+// weight is how many bytes appendTo copies of an element.
+func (w what) weight(e shape.Element) (n int) {
+	if w&fields != 0 {
+		n = exec.TextWeight(e.Key)
+	}
+	if w&values != 0 {
+		n += exec.TextWeight(e.Value)
+	}
+	return n
 }

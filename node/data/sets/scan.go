@@ -40,7 +40,8 @@ func sScan(r *exec.Request) {
 	next := uint64(0)
 	if s.big {
 		full := func(passed int) bool { return q.IsFull(passed, len(out)) }
-		next = s.table.Scan(cursor, full, func(e shape.Element) { visit(e.Key) })
+		weight := func(e shape.Element) int { return q.Weight(e.Key, e.Key.Size()) }
+		next = s.table.Scan(cursor, full, weight, func(e shape.Element) { visit(e.Key) })
 	} else {
 		s.each(visit)
 	}

@@ -35,7 +35,9 @@ func TestTableAllocatesNothing(t *testing.T) {
 			e, _ := table.Random(func(n uint32) uint32 { return uint32(len(value)) % n })
 			sum += e.Key.Len()
 		},
-		"Scan":   func() { table.Scan(0, func(int) bool { return sum%64 == 0 }, func(e Element) { sum += e.Value.Len() }) },
+		"Scan": func() {
+			table.Scan(0, func(int) bool { return sum%64 == 0 }, keyWeight, func(e Element) { sum += e.Value.Len() })
+		},
 		"Delete": func() { table.Delete(key); set(key, value, 0) },
 	} {
 		if got := testing.AllocsPerRun(100, command); got != 0 {

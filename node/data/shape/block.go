@@ -1,6 +1,9 @@
 package shape
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // block is a sequence of entries in one piece of memory. An entry is one to three items. Their bytes
 // stand behind one another from the front; the slots of the entries grow from the end towards them,
@@ -165,4 +168,22 @@ func (b block) take(from block) {
 	copy(b[len(b)-(n+m)*w:], from[len(from)-m*w:])
 	b.setCount(n + m)
 	b.setUsed(used + from.used() - from.begin())
+}
+
+// each calls f with the place of each entry of a table's block.
+func (b block) each(f func(at place)) {
+	for at := (place{off: blockHead}); at.entry < b.count(); at.entry++ {
+		f(at)
+		at.off += b.size(at.entry)
+	}
+}
+
+// hasAway reports whether a string of an entry is a part.
+func (b block) hasAway() bool {
+	for e := range b.count() {
+		if bytes.IndexByte(b.slot(e)[b.front():], codeAway) >= 0 {
+			return true
+		}
+	}
+	return false
 }

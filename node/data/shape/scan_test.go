@@ -38,11 +38,14 @@ func (s scannedTable) add(tb testing.TB, names [][]byte) {
 }
 
 func (s scannedTable) scan(cursor uint64, atLeast int) (names [][]byte, next uint64) {
-	next = s.Scan(cursor, func(int) bool { return len(names) >= atLeast }, func(e Element) {
+	next = s.Scan(cursor, func(int) bool { return len(names) >= atLeast }, keyWeight, func(e Element) {
 		names = append(names, e.Key.Append(nil))
 	})
 	return names, next
 }
+
+func keyWeight(e Element) int { return e.Key.Size() }
+func entryWeight(x Entry) int { return x.First.Size() }
 
 type scannedTree struct{ *Tree }
 
@@ -56,23 +59,61 @@ func (s scannedTree) add(tb testing.TB, names [][]byte) {
 }
 
 func (s scannedTree) scan(cursor uint64, atLeast int) (names [][]byte, next uint64) {
-	next = s.Scan(cursor, func(int) bool { return len(names) >= atLeast }, func(x Entry) {
+	next = s.Scan(cursor, func(int) bool { return len(names) >= atLeast }, entryWeight, func(x Entry) {
 		names = append(names, x.First.Append(nil))
 	})
 	return names, next
 }
 
-// What a scan of one value finds goes into another one in that order.
-func TestScanIntoAnother(t *testing.T) {
-	const count = 40_000
-	for kind, of := range map[string]func(x engine.Txn, key string) scanned{
-		"table": func(x engine.Txn, key string) scanned { return scannedTable{makeTable(t, x, key, 1)} },
-		"tree":  func(x engine.Txn, key string) scanned { return scannedTree{makeTree(t, x, key, 1, true)} },
-	} {
+// scannedKinds are the kinds of values that can be scanned.
+var scannedKinds = map[string]func(t *testing.T, x engine.Txn, key string) scanned{
+	"table": func(t *testing.T, x engine.Txn, key string) scanned { return scannedTable{makeTable(t, x, key, 1)} },
+	"tree":  func(t *testing.T, x engine.Txn, key string) scanned { return scannedTree{makeTree(t, x, key, 1, true)} },
+}
+
+// A call passes at most scanRoom bytes of long strings, or one of them, also if they are in one block; and
+// each comes once.
+func TestScanOfLongStrings(t *testing.T) {
+	for kind, of := range scannedKinds {
 		t.Run(kind, func(t *testing.T) {
 			x := openEngine(t, 64<<20).Lock(1, 1)
 			defer x.Unlock()
-			from, to := of(x, "from"), of(x, "to")
+			s, seen := of(t, x, "k"), map[string]bool{}
+			for i := range 200 {
+				size := []int{60_000, 20_000, 5, 300, 2000}[i%5]
+				s.add(t, [][]byte{fmt.Appendf(nil, "%0*d", size, i)})
+			}
+			calls := 0
+			for cursor := uint64(0); calls == 0 || cursor != 0; calls++ {
+				var names [][]byte
+				total := 0
+				names, cursor = s.scan(cursor, 1000)
+				for _, name := range names {
+					total += len(name)
+					if seen[string(name)] {
+						t.Errorf("a call has returned %.9q again", name[len(name)-5:])
+					}
+					seen[string(name)] = true
+				}
+				if total > scanRoom+4096 && len(names) > 1 {
+					t.Errorf("a call has returned %d bytes of %d strings", total, len(names))
+				}
+			}
+			if len(seen) != 200 || calls > 100 {
+				t.Errorf("%d elements of 200 in %d calls", len(seen), calls)
+			}
+		})
+	}
+}
+
+// What a scan of one value finds goes into another one in that order.
+func TestScanIntoAnother(t *testing.T) {
+	const count = 40_000
+	for kind, of := range scannedKinds {
+		t.Run(kind, func(t *testing.T) {
+			x := openEngine(t, 64<<20).Lock(1, 1)
+			defer x.Unlock()
+			from, to := of(t, x, "from"), of(t, x, "to")
 			for i := range count {
 				from.add(t, [][]byte{strconv.AppendInt([]byte("m"), int64(i), 36)})
 			}

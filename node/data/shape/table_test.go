@@ -232,7 +232,9 @@ func (m *tableModel) stepScan(b uint32) {
 	i := int(b) % len(m.scans)
 	s := m.scans[i]
 	left := 1 + int(b>>8)%50
-	s.cursor = m.t.Scan(s.cursor, func(passed int) bool { left -= passed; return left <= 0 }, func(e Element) {
+	full := func(passed int) bool { left -= passed; return left <= 0 }
+	weight := func(Element) int { return scanRoom >> (b % 8) }
+	s.cursor = m.t.Scan(s.cursor, full, weight, func(e Element) {
 		left--
 		key := string(e.Key.Append(nil))
 		m.compare(e, key, m.want[key])

@@ -20,15 +20,31 @@ func (t *Table) Each(number int, f func(e Element)) {
 }
 
 // Scan calls f for the elements of some blocks from a cursor on, those that have expired left out. It
-// ends as scan does, whose cursors these are.
-func (t *Table) Scan(cursor uint64, full func(passed int) bool, f func(e Element)) (next uint64) {
-	return scan(t.V, t.Blocks, cursor, full, func(number int) (passed int) {
-		passed = block(t.V.Part(t.Blocks, number)).count()
-		t.Each(number, func(e Element) {
-			passed--
-			f(e)
+// ends as scan does, whose cursors these are. weight is asked about elements of blocks that have long strings: it
+// returns how many bytes f copies of one.
+func (t *Table) Scan(
+	cursor uint64, full func(passed int) bool, weight func(e Element) int, f func(e Element),
+) (next uint64) {
+	return scan(t.V, t.Blocks, cursor, full, func(number int, s span) (visited span, passed int) {
+		b := block(t.V.Part(t.Blocks, number))
+		if t.V.Count(t.Away) > 0 && b.hasAway() {
+			c := s.cut()
+			for done := false; !done; done = c.narrow() {
+				b.each(func(at place) { c.add(t.hashOf(b, at), weight(t.element(b, at))) })
+			}
+			s = c.span
+		}
+		b.each(func(at place) {
+			if !s.whole && !s.has(t.hashOf(b, at)) {
+				return
+			}
+			if x := t.element(b, at); t.isDue(x.ExpireAt) {
+				passed++
+			} else {
+				f(x)
+			}
 		})
-		return passed
+		return s, passed
 	})
 }
 

@@ -7,12 +7,26 @@ import (
 )
 
 // Scan calls f for the entries of a ranked tree in some buckets of its index, whatever their ranks are
-// meanwhile. It ends as scan does, whose cursors these are.
-func (t *Tree) Scan(cursor uint64, full func(passed int) bool, f func(x Entry)) (next uint64) {
+// meanwhile. It ends as scan does, whose cursors these are. weight is asked about entries of trees that have long
+// strings: it returns how many bytes f copies of one.
+func (t *Tree) Scan(
+	cursor uint64, full func(passed int) bool, weight func(x Entry) int, f func(x Entry),
+) (next uint64) {
 	n := t.V.Len(t.Index)
-	return scan(t.V, t.Index, cursor, full, func(number int) (passed int) {
-		t.eachIn(number, n, func(_ uint32, x Entry) { f(x) })
-		return 0
+	return scan(t.V, t.Index, cursor, full, func(number int, s span) (visited span, passed int) {
+		if t.V.Count(t.Away) > 0 {
+			c := s.cut()
+			for done := false; !done; done = c.narrow() {
+				t.eachIn(number, n, func(h uint32, x Entry) { c.add(h, weight(x)) })
+			}
+			s = c.span
+		}
+		t.eachIn(number, n, func(h uint32, x Entry) {
+			if s.whole || s.has(h) {
+				f(x)
+			}
+		})
+		return s, 0
 	})
 }
 
@@ -94,9 +108,6 @@ func (t *Tree) dumpPass(
 
 // hasHash reports whether an entry with that hash belongs to the present pass.
 func (p *dumpPlace) hasHash(h uint32) bool { return min(bits.LeadingZeros32(h), p.passes) == p.pass }
-
-// orderOf is where a hash stands in the order of Scan.
-func orderOf(h uint32) uint64 { return uint64(bits.Reverse32(h)) }
 
 // nextLong finds the first place from the present one on where a bucket has a long entry that belongs to
 // the pass.

@@ -82,7 +82,11 @@ func (c *changingTree) change() {
 func TestScanOfChangingTree(t *testing.T) {
 	c, seen := newChangingTree(t), map[string]bool{}
 	for cursor, n := uint64(0), 0; ; n = 0 {
-		cursor = c.Scan(cursor, func(int) bool { return n >= 10 }, func(x Entry) { n++; seen[string(x.First.Append(nil))] = true })
+		weight := func(Entry) int { return scanRoom >> c.random.IntN(12) }
+		cursor = c.Scan(cursor, func(int) bool { return n >= 10 }, weight, func(x Entry) {
+			n++
+			seen[string(x.First.Append(nil))] = true
+		})
 		if c.change(); cursor == 0 {
 			break
 		}

@@ -58,7 +58,8 @@ func (s *View) scan(r *exec.Request, q *exec.ElementScan, cursor uint64) {
 	}
 	if s.isBig {
 		full := func(passed int) bool { return q.IsFull(passed, len(text)) }
-		next = s.big.tree.Scan(cursor, full, func(x shape.Entry) { add(x.First, scoreOf(x.Rank)) })
+		weight := func(x shape.Entry) int { return q.Weight(x.First, x.First.Size()) }
+		next = s.big.tree.Scan(cursor, full, weight, func(x shape.Entry) { add(x.First, scoreOf(x.Rank)) })
 	} else {
 		s.Each(Span{to: s.Len()}, func(member shape.Item, score float64) bool {
 			add(member, score)
