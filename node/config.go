@@ -167,6 +167,17 @@ func (n *Node) ApplySettings(s *ring.Settings) {
 	}
 }
 
+// encodingsOf reads the limits of Redis's encodings.
+func encodingsOf(c *config.Config) exec.Encodings {
+	return exec.Encodings{
+		HashEntries: c.EncodingLimit("hash-max-listpack-entries"), HashValue: c.EncodingLimit("hash-max-listpack-value"),
+		SetInts:    c.EncodingLimit("set-max-intset-entries"),
+		SetEntries: c.EncodingLimit("set-max-listpack-entries"), SetValue: c.EncodingLimit("set-max-listpack-value"),
+		ZSetEntries: c.EncodingLimit("zset-max-listpack-entries"), ZSetValue: c.EncodingLimit("zset-max-listpack-value"),
+		ListSize: c.EncodingLimit("list-max-listpack-size"),
+	}
+}
+
 const (
 	// settingsPatience is how long a change of settings may take. It must end before an older proxy
 	// that has asked for the change gives up on this node: see order.LargePatience.

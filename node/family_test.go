@@ -25,7 +25,7 @@ var toys = exec.Family{
 	Type: &exec.Type{
 		ID:        engine.TypeStream,
 		Name:      "toy",
-		Encoding:  func(engine.Txn, engine.Item) string { return "wood" },
+		Encoding:  func(engine.Txn, engine.Item, exec.Encodings) string { return "wood" },
 		Footprint: func(engine.Txn, []byte) (int64, bool) { return 4711, true },
 		AppendDump: func(dst []byte, item engine.Item) []byte {
 			start := len(dst)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -80,6 +81,9 @@ func (c *Config) SlowerThan() int64 { return c.number("slowlog-log-slower-than")
 // SlowLogLen returns the number of entries that the slow log keeps.
 func (c *Config) SlowLogLen() int { return int(c.number("slowlog-max-len")) }
 
+// EncodingLimit returns one of the parameters that say how Redis keeps small values, by its name.
+func (c *Config) EncodingLimit(name string) int { return int(min(c.number(name), math.MaxInt32)) }
+
 func (c *Config) get(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,15 +127,17 @@ func appendValues(dst []byte, v resp.Version, texts [][]byte, value func(*parame
 	if !ok {
 		return resp.AppendError(dst, errManyPatterns)
 	}
-	var wanted []*parameter
+	var names, values []string
 	for i := range parameters {
-		if p := &parameters[i]; !p.hidden && p.matches(patterns) {
-			wanted = append(wanted, p)
+		if p := &parameters[i]; !p.hidden {
+			for names = p.appendMatching(names, patterns); len(values) < len(names); {
+				values = append(values, value(p))
+			}
 		}
 	}
-	dst = resp.AppendMap(dst, v, len(wanted))
-	for _, p := range wanted {
-		dst = resp.AppendBulkStrings(dst, p.name, value(p))
+	dst = resp.AppendMap(dst, v, len(names))
+	for i, name := range names {
+		dst = resp.AppendBulkStrings(dst, name, values[i])
 	}
 	return dst
 }

@@ -42,7 +42,7 @@ func Concerns(args [][]byte) Where {
 	case row.ID == command.ConfigGet:
 		patterns, _ := lowerPatterns(args[2:]) // too many: AppendGet refuses them
 		for i := range parameters {
-			if p := &parameters[i]; p.nodes && p.matches(patterns) {
+			if p := &parameters[i]; p.nodes && p.appendMatching(nil, patterns) != nil {
 				return ShowNodes
 			}
 		}

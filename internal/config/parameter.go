@@ -39,19 +39,29 @@ type parameter struct {
 	nodes    bool // takes effect in nodes: a proxy asks them for it, and sets it there
 	cluster  bool // holds for all members alike, and survives them: see cluster.go. nodes is set, too
 	hidden   bool // known, so that it can be refused, but never shown
+
+	old string // another name, which Redis used first; "": none
 }
 
 // parameters are those that clients and tools ask for, by name. A parameter that has only one
 // possible value here, because Dunlin writes no disk and sends no notifications, is a choice of
-// one: CONFIG SET accepts that value and refuses every other.
+// one: CONFIG SET accepts that value and refuses every other. The limits of encodings only say what
+// OBJECT ENCODING answers.
 var parameters = []parameter{
 	{name: "appendonly", kind: choice, initial: "no", choices: []string{"no"}},
 	{name: "bind", kind: static},
 	{name: "cluster-enabled", kind: static, initial: "no"},
 	{name: "databases", kind: static, initial: "1"},
+	encodingLimit("hash-max-listpack-entries", "hash-max-ziplist-entries", integer, "512"),
+	encodingLimit("hash-max-listpack-value", "hash-max-ziplist-value", memory, "64"),
 	{name: "latency-monitor-threshold", kind: integer, initial: "0"},
 	{name: "latency-tracking", kind: choice, initial: "yes", choices: []string{"yes"}},
 	{name: "latency-tracking-info-percentiles", kind: choice, initial: "50 99 99.9", choices: []string{"50 99 99.9"}},
+	{name: "list-compress-depth", kind: integer, initial: "0", max: math.MaxInt32, nodes: true, cluster: true},
+	{
+		name: "list-max-listpack-size", old: "list-max-ziplist-size", kind: integer, initial: "-2",
+		min: math.MinInt32, max: math.MaxInt32, nodes: true, cluster: true,
+	},
 	{name: "maxclients", kind: integer, initial: strconv.Itoa(defaultMaxClients), min: 1, max: math.MaxUint32},
 	{name: "maxmemory", kind: memory, initial: "0", nodes: true},
 	{name: "maxmemory-policy", kind: policy, initial: defaultPolicy, choices: policyChoices(), nodes: true, cluster: true},
@@ -61,10 +71,20 @@ var parameters = []parameter{
 	{name: "replica-read-only", kind: choice, initial: "yes", choices: []string{"yes"}},
 	{name: "requirepass", kind: static, hidden: true},
 	{name: "save", kind: choice, choices: []string{""}},
+	encodingLimit("set-max-intset-entries", "", integer, "512"),
+	encodingLimit("set-max-listpack-entries", "", integer, "128"),
+	encodingLimit("set-max-listpack-value", "", integer, "64"),
 	{name: "slave-read-only", kind: choice, initial: "yes", choices: []string{"yes"}},
 	{name: "slowlog-log-slower-than", kind: integer, initial: "10000", min: -1, max: math.MaxInt64, nodes: true, cluster: true},
 	{name: "slowlog-max-len", kind: integer, initial: "128", max: maxSlowLog, nodes: true, cluster: true},
 	{name: "timeout", kind: integer, initial: "0", max: math.MaxInt32, nodes: true, cluster: true},
+	encodingLimit("zset-max-listpack-entries", "zset-max-ziplist-entries", integer, "128"),
+	encodingLimit("zset-max-listpack-value", "zset-max-ziplist-value", memory, "64"),
+}
+
+// encodingLimit is a parameter that says up to where Redis keeps a value in its small form.
+func encodingLimit(name, old string, k kind, initial string) parameter {
+	return parameter{name: name, old: old, kind: k, initial: initial, max: math.MaxInt64, nodes: true, cluster: true}
 }
 
 func parameterIndex(name string) int {
@@ -79,17 +99,23 @@ func parameterIndex(name string) int {
 // findParameter returns the parameter of a name in any case, or nil.
 func findParameter(name []byte) *parameter {
 	for i := range parameters {
-		if command.EqualFold(name, parameters[i].name) {
-			return &parameters[i]
+		if p := &parameters[i]; command.EqualFold(name, p.name) || p.old != "" && command.EqualFold(name, p.old) {
+			return p
 		}
 	}
 	return nil
 }
 
-// matches reports whether the name, which is in lower case, matches one of the glob patterns, which
-// are in lower case too.
-func (p *parameter) matches(patterns []*glob.Pattern) bool {
-	return slices.ContainsFunc(patterns, func(pattern *glob.Pattern) bool { return pattern.Match([]byte(p.name)) })
+// appendMatching appends those of the parameter's names, which are in lower case, that match one of the
+// glob patterns, which are in lower case too.
+func (p *parameter) appendMatching(names []string, patterns []*glob.Pattern) []string {
+	for _, name := range [...]string{p.name, p.old} {
+		matches := func(pattern *glob.Pattern) bool { return pattern.Match([]byte(name)) }
+		if name != "" && slices.ContainsFunc(patterns, matches) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // maxMatching bounds the work of one CONFIG GET, in units of glob.Cost, and maxPatternBytes its

@@ -25,6 +25,8 @@ type Request struct {
 	Heap     Heap
 	// EvictsByFrequency reports whether the eviction policy has one of Redis's LFU names.
 	EvictsByFrequency func() bool
+	// Encodings returns the limits of Redis's encodings, for OBJECT ENCODING.
+	Encodings func() Encodings
 	// Level returns the protocol level of the cluster.
 	Level func() uint8
 

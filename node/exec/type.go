@@ -18,7 +18,7 @@ type Type struct {
 
 	// Encoding returns the form in which Redis would keep the item, found with t, for OBJECT
 	// ENCODING.
-	Encoding func(t engine.Txn, item engine.Item) string
+	Encoding func(t engine.Txn, item engine.Item, limits Encodings) string
 	// Footprint returns how many bytes of memory the key and its value take, for MEMORY USAGE.
 	Footprint func(t engine.Txn, key []byte) (bytes int64, found bool)
 
@@ -96,7 +96,7 @@ type Restored interface {
 // unknown is the type of a value whose ID no Type has.
 var unknown = Type{
 	Name:      "unknown",
-	Encoding:  func(engine.Txn, engine.Item) string { return "unknown" },
+	Encoding:  func(engine.Txn, engine.Item, Encodings) string { return "unknown" },
 	Footprint: engine.Txn.Footprint,
 }
 

@@ -24,35 +24,35 @@ var hashType = exec.Type{
 	Level:       ring.CollectionsLevel,
 }
 
-// Redis's default limits of a listpack.
-const (
-	maxListpack      = 512
-	maxListpackValue = 64
-)
-
 // encoding returns what Redis would call a hash with these fields. It may have another one for a
 // hash that was larger before.
-func encoding(t engine.Txn, item engine.Item) string {
+func encoding(t engine.Txn, item engine.Item, limits exec.Encodings) string {
 	longest, name := 0, "listpack"
 	if v, big := t.Parts(item); big {
 		table := tableOf(v, 0)
 		if table.Expiring() > 0 {
 			name = "listpackex"
 		}
-		if table.Len() > maxListpack {
+		if table.Len() > limits.HashEntries {
 			return "hashtable"
 		}
-		for number := range v.Len(blocks) {
-			table.Each(number, func(e shape.Element) { longest = max(longest, e.Key.Len(), e.Value.Len()) })
+		for number, looked := 0, 0; number < v.Len(blocks) && looked < exec.EncodingLook; number++ {
+			table.Each(number, func(e shape.Element) {
+				longest = max(longest, e.Key.Len(), e.Value.Len())
+				looked++
+			})
 		}
 	} else {
 		p := shape.ReadPacked(&shape.PackedHash, item.Value())
+		if p.Len() > limits.HashEntries {
+			return "hashtable"
+		}
 		p.Each(0, func(_ int, field, value shape.Item, _ int64) bool {
 			longest = max(longest, field.Len(), value.Len())
 			return true
 		})
 	}
-	if longest > maxListpackValue {
+	if longest > limits.HashValue {
 		return "hashtable"
 	}
 	return name

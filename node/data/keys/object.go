@@ -24,7 +24,10 @@ func withObject(r *exec.Request, f func(t engine.Txn, item engine.Item)) {
 
 // objectEncoding: OBJECT ENCODING key
 func objectEncoding(r *exec.Request) {
-	withObject(r, func(t engine.Txn, item engine.Item) { r.ReplyBulk([]byte(r.Types.Of(item).Encoding(t, item))) })
+	limits := r.Encodings()
+	withObject(r, func(t engine.Txn, item engine.Item) {
+		r.ReplyBulk([]byte(r.Types.Of(item).Encoding(t, item, limits)))
+	})
 }
 
 // objectFreq: OBJECT FREQ key. Redis knows the frequency only under an LFU policy. Dunlin counts

@@ -20,28 +20,27 @@ var listType = exec.Type{
 	Level:       ring.CollectionsLevel,
 }
 
-// listpackBytes is the longest listpack that Redis makes of a list, by the default of
-// list-max-listpack-size.
-const listpackBytes = 8 << 10
-
 // encoding returns what Redis would call such a value. A listpack takes about a byte more for each
 // element than the list does here, where long elements are parts of their own.
-func encoding(t engine.Txn, item engine.Item) string {
-	parts, big := t.Parts(item)
-	if !big {
-		return "listpack"
-	}
-	tree := shape.ListOf(parts, nil)
-	size := tree.Bytes() + tree.Len()
-	if size < listpackBytes {
+func encoding(t engine.Txn, item engine.Item, limits exec.Encodings) string {
+	fits := false
+	if parts, big := t.Parts(item); big {
+		tree := shape.ListOf(parts, nil)
+		size, looked := tree.Bytes()+tree.Len(), 0
+		fits = limits.ListFits(tree.Len(), size)
 		tree.Walk(0, func(x shape.Entry) bool {
 			if n := x.First.Size(); n > shape.MaxInLeaf {
 				size += n
+				fits = limits.ListFits(tree.Len(), size)
 			}
-			return size < listpackBytes
+			looked++
+			return fits && looked < exec.EncodingLook
 		})
+	} else {
+		p := shape.ReadPacked(&shape.PackedList, item.Value())
+		fits = limits.ListFits(p.Len(), len(item.Value())+p.Len())
 	}
-	if size < listpackBytes {
+	if fits {
 		return "listpack"
 	}
 	return "quicklist"

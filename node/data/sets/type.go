@@ -20,29 +20,25 @@ var setType = exec.Type{
 	Level:       ring.CollectionsLevel,
 }
 
-// Redis's default limits: an intset has integers only, a listpack short members.
-const (
-	maxIntset        = 512
-	maxListpack      = 128
-	maxListpackValue = 64
-)
-
 // encoding returns what Redis would call a set with these members. It may have another one for a
 // set that was larger before.
-func encoding(t engine.Txn, item engine.Item) string {
+func encoding(t engine.Txn, item engine.Item, limits exec.Encodings) string {
 	s := setOf(t, item)
-	if s.length() > maxIntset {
+	if s.length() > max(limits.SetInts, limits.SetEntries) {
 		return "hashtable"
 	}
-	ints, longest := true, 0
-	s.each(func(member shape.Item) {
-		_, isInt := member.Int()
-		ints, longest = ints && isInt, max(longest, member.Len())
-	})
+	ints, longest, looked := true, 0, 0
+	for place, done := 0, false; !done && looked < exec.EncodingLook; place++ {
+		done = s.piece(place, func(member shape.Item) {
+			_, isInt := member.Int()
+			ints, longest = ints && isInt, max(longest, member.Len())
+			looked++
+		})
+	}
 	switch {
-	case ints:
+	case ints && s.length() <= limits.SetInts:
 		return "intset"
-	case s.length() <= maxListpack && longest <= maxListpackValue:
+	case s.length() <= limits.SetEntries && longest <= limits.SetValue:
 		return "listpack"
 	}
 	return "hashtable"

@@ -20,21 +20,15 @@ var sortedType = exec.Type{
 	Level:       ring.CollectionsLevel,
 }
 
-// The limits of Redis's listpacks of sorted sets, by default.
-const (
-	maxListpack      = 128
-	maxListpackValue = 64
-)
-
 // encoding returns what Redis would call a sorted set with these members. It may have another one for
 // a set that was larger before.
-func encoding(t engine.Txn, item engine.Item) string {
+func encoding(t engine.Txn, item engine.Item, limits exec.Encodings) string {
 	s, name := viewOf(t, item), "listpack"
-	if s.Len() > maxListpack {
+	if s.Len() > limits.ZSetEntries {
 		return "skiplist"
 	}
-	s.Each(Span{to: s.Len()}, func(member shape.Item, _ float64) bool {
-		if member.Len() > maxListpackValue {
+	s.Each(Span{to: min(s.Len(), exec.EncodingLook)}, func(member shape.Item, _ float64) bool {
+		if member.Len() > limits.ZSetValue {
 			name = "skiplist"
 		}
 		return name == "listpack"

@@ -30,7 +30,7 @@ const (
 
 // encoding returns what Redis would make of such a value: all strings are stored alike here. Redis
 // also remembers that a value was changed in its place; that is not known here.
-func encoding(_ engine.Txn, item engine.Item) string {
+func encoding(_ engine.Txn, item engine.Item, _ exec.Encodings) string {
 	value := item.Value()
 	_, isNumber := resp.ParseInt(value[:min(len(value), maxNumber+1)])
 	switch {
