@@ -97,3 +97,23 @@ func TestRestoreOfAlmostNothing(t *testing.T) {
 	c.wantBig("RESTORE k 0 BIG", payload, "OK")
 	c.want("GET k", `"hello"`)
 }
+
+// DUMP writes a hash whose fields expire for Redis or for Valkey, and RESTORE reads both.
+func TestDumpForValkey(t *testing.T) {
+	for forValkey, kind := range map[bool]byte{false: 24, true: 22} {
+		c := dial(t, startLeveled(t, func(cfg *Config) { cfg.DumpForValkey = forValkey }).Addr())
+		c.want("HSET h a 1 b 2", "(integer) 2")
+		c.want("HPEXPIREAT h 4102444800000 FIELDS 1 a", "1) (integer) 1")
+		c.send("DUMP h")
+		_, payload, _ := bytes.Cut(c.read(), []byte("\r\n"))
+		if payload = bytes.TrimSuffix(payload, []byte("\r\n")); payload[0] != kind {
+			t.Errorf("with DumpForValkey %t the type is %d, want %d", forValkey, payload[0], kind)
+		}
+		c.sendArgs([]byte("RESTORE"), []byte("r"), []byte("0"), payload)
+		if got := c.next(); got != "OK" {
+			t.Fatal(got)
+		}
+		c.want("HMGET r a b", "1) \"1\"\n2) \"2\"")
+		c.want("HPEXPIRETIME r FIELDS 2 a b", "1) (integer) 4102444800000\n2) (integer) -1")
+	}
+}

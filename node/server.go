@@ -78,6 +78,8 @@ type Config struct {
 	// MoveRate is how many bytes a second of snapshots the node sends to each other node. 0: no
 	// limit.
 	MoveRate int64
+	// DumpForValkey says that DUMP writes hashes whose fields expire as Valkey 9 does, not as Redis 7.4 does.
+	DumpForValkey bool
 }
 
 const (

@@ -47,6 +47,7 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 	r := &w.request.Request
 	r.Engine, r.Worker, r.Types = n.engine, &w.Worker, types
 	r.Host, r.Keyspace, r.Heap = &w.request, &w.request, heapBudget{n}
+	r.DumpForValkey = n.cfg.DumpForValkey
 	r.Encodings = func() exec.Encodings { return encodingsOf(n.settings) }
 	r.EvictsByFrequency = func() bool { return n.settings.EvictsByFrequency() }
 	r.Level = func() uint8 { return clusterLevel(n.view.Load().Table) }

@@ -43,6 +43,7 @@ type options struct {
 	eviction string // policy of the nodes
 	copies   int    // 1 or 2
 	moveRate size   // bytes a second; 0: no limit
+	dumpFor  string // dumpForRedis or dumpForValkey
 
 	minMembers int // nodes that must be alive for one of them to serve
 	loops      int // event loops; 0: as many as the processors allow
@@ -135,6 +136,9 @@ func (o *options) addMulti(f *pflag.FlagSet) {
 const (
 	strictMulti  = "strict"
 	relaxedMulti = "relaxed"
+
+	dumpForRedis  = "redis"
+	dumpForValkey = "valkey"
 )
 
 func (o *options) addLocal(f *pflag.FlagSet) {
@@ -159,6 +163,9 @@ func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 	f.IntVar(&o.copies, "copies", 2,
 		"copies of every partition, 1 or 2: with 2, each partition has a follower, which takes\n"+
 			"over when the owner dies (failover)")
+	f.StringVar(&o.dumpFor, "dump-for", dumpForRedis,
+		"redis or valkey: who reads what DUMP writes of hashes whose fields expire, Redis from 7.4 on\n"+
+			"or Valkey from 9 on; RESTORE reads both")
 	f.Var(&o.moveRate, "move-rate",
 		"bytes per second at which a node copies partitions to each new owner or follower, such\n"+
 			"as 50mb; live changes are not throttled (default no limit)")
@@ -191,6 +198,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--copies %d: want 1 or 2", o.copies)
 	case has("move-rate") && o.moveRate < 0:
 		return fmt.Errorf("--move-rate %s: want 0 (no limit) or more", o.moveRate.String())
+	case has("dump-for") && o.dumpFor != dumpForRedis && o.dumpFor != dumpForValkey:
+		return fmt.Errorf("--dump-for %q: want redis or valkey", o.dumpFor)
 	case has("memory") && o.memory <= 0:
 		return fmt.Errorf("--memory %s: want more than 0", o.memory.String())
 	case has("multi") && o.multi != strictMulti && o.multi != relaxedMulti:

@@ -105,6 +105,7 @@ func TestSettingsRefused(t *testing.T) {
 	f("--listen", "--listen", "6380")
 	f("--copies", "--copies", "3")
 	f("want allkeys, volatile-ttl or noeviction", "--eviction", "lru")
+	f("want redis or valkey", "--dump-for", "dragonfly")
 	f("--maxclients", "--maxclients", "0")
 	f("--loops", "--loops", "-1")
 	f("--busy-poll", "--busy-poll", "2ms")
@@ -133,9 +134,9 @@ func TestEveryCommandHasItsFlags(t *testing.T) {
 			}
 		}
 	}
-	f("node", all+"id listen gossip join advertise memory eviction copies move-rate drain-timeout min-members")
+	f("node", all+"id listen gossip join advertise memory eviction copies dump-for move-rate drain-timeout min-members")
 	f("proxy", all+"id listen gossip join advertise multi")
-	f("local", all+"nodes listen multi memory eviction copies")
+	f("local", all+"nodes listen multi memory eviction copies dump-for")
 	f("status", "admin admin-token-file json")
 	f("drain", "admin admin-token-file secret-file timeout undo")
 	f("rebalance", "admin admin-token-file secret-file timeout pause resume")

@@ -19,6 +19,14 @@ const (
 	FormHashValkey Form = typeHashValkey
 )
 
+// ForValkey is the form as Valkey reads it.
+func (f Form) ForValkey() Form {
+	if f == FormHashRedis {
+		return FormHashValkey
+	}
+	return f
+}
+
 func (f Form) version() uint16 {
 	switch f {
 	case FormHashRedis:

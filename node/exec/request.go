@@ -27,6 +27,8 @@ type Request struct {
 	EvictsByFrequency func() bool
 	// Encodings returns the limits of Redis's encodings, for OBJECT ENCODING.
 	Encodings func() Encodings
+	// DumpForValkey says that DUMP writes what Valkey reads where Redis reads something else.
+	DumpForValkey bool
 	// Level returns the protocol level of the cluster.
 	Level func() uint8
 

@@ -24,15 +24,11 @@ var collection = exec.Collection{
 func form(packed bool, v engine.Parts) rdb.Writer {
 	if !packed {
 		if t := tableOf(v, 0); t.Expiring() > 0 {
-			return rdb.Writer{Form: TimedForm, Soonest: v.Due()}
+			return rdb.Writer{Form: rdb.FormHashRedis, Soonest: v.Due()}
 		}
 	}
 	return rdb.Writer{Form: rdb.FormHash}
 }
-
-// TimedForm is how hashes are dumped whose fields expire: rdb.FormHashRedis or rdb.FormHashValkey.
-// It is set before the node starts.
-var TimedForm = rdb.FormHashRedis
 
 func piece(v engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool) {
 	t := tableOf(v, 0)

@@ -31,7 +31,11 @@ func dumpCollection(r *exec.Request, t engine.Txn, typ *exec.Type, item engine.I
 		r.Fail(exec.ErrPinned)
 		return
 	}
-	d := partsDump{e: r.Engine, c: typ.Collection, v: v, pin: pin, w: typ.Collection.Form(false, v), heap: r.Heap}
+	w := typ.Collection.Form(false, v)
+	if r.DumpForValkey {
+		w.Form = w.Form.ForValkey()
+	}
+	d := partsDump{e: r.Engine, c: typ.Collection, v: v, pin: pin, w: w, heap: r.Heap}
 	r.Host.GatherLater(func(ctx context.Context, reply *exec.Gathered) {
 		defer pin.Release()
 		if problem := d.gather(ctx, reply); problem != "" {
