@@ -47,6 +47,7 @@ func (s *client) Unblock() {
 	s.state.SetBlocked(false)
 	s.conn.SetMaxInput(0)
 	s.resume()
+	s.conn.Wake() // the beginning of a long command may have filled the input, and nobody has stalled
 }
 
 // delay answers the current command after State.Delay. reply is copied.

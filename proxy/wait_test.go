@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
@@ -96,4 +98,12 @@ func TestWaitOfAClientThatHasFinished(t *testing.T) {
 	close(gate)
 	conn.want("+OK")
 	conn.wantClosed()
+}
+
+// A command goes on that had filled what a waiting session keeps of its input before it was whole.
+func TestLongCommandBehindWait(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	conn := c.dial()
+	conn.send("WAIT 9 50", "SET k "+strings.Repeat("v", 5*session.KeepBlocked))
+	conn.want(":0", "+OK")
 }
