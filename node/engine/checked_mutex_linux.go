@@ -19,13 +19,15 @@ var LongestLock atomic.Int64
 // TimeLocks has locks timed.
 var TimeLocks atomic.Bool
 
-// yields counts the calls of yield.
-var yields atomic.Int64
+// yields counts the calls of yield on each thread. Threads may share a counter.
+var yields [1 << 10]atomic.Int64
+
+func yieldsOf(thread int) *atomic.Int64 { return &yields[thread%len(yields)] }
 
 // yield lets other goroutines run. Its caller may have a shard locked: that lock is not timed, because
-// the thread may work for the others meanwhile.
+// the thread may work for the others meanwhile. The locks of other threads are.
 func yield() {
-	yields.Add(1)
+	yieldsOf(unix.Gettid()).Add(1)
 	runtime.Gosched()
 }
 
@@ -34,7 +36,7 @@ type mutex struct {
 	sync.Mutex
 	begun  time.Duration // 0: it is not timed
 	thread int
-	yields int64 // as of then
+	yields int64 // of the thread, as of then
 }
 
 func (m *mutex) Lock() {
@@ -52,12 +54,13 @@ func (m *mutex) TryLock() bool {
 
 func (m *mutex) begin() {
 	if m.begun = 0; TimeLocks.Load() {
-		m.begun, m.thread, m.yields = threadSpent(), unix.Gettid(), yields.Load()
+		m.thread = unix.Gettid()
+		m.begun, m.yields = threadSpent(), yieldsOf(m.thread).Load()
 	}
 }
 
 func (m *mutex) Unlock() {
-	if m.begun != 0 && unix.Gettid() == m.thread && yields.Load() == m.yields {
+	if m.begun != 0 && unix.Gettid() == m.thread && yieldsOf(m.thread).Load() == m.yields {
 		took := int64(threadSpent() - m.begun)
 		for longest := LongestLock.Load(); took > longest && !LongestLock.CompareAndSwap(longest, took); {
 			longest = LongestLock.Load()

@@ -40,6 +40,12 @@ const ErrGone = "ERR the key was removed before the command had ended"
 // ErrKeyTooLong is the error for a key longer than engine.MaxKeyLen.
 var ErrKeyTooLong = "ERR key exceeds maximum allowed size of " + strconv.Itoa(engine.MaxKeyLen) + " bytes"
 
+// Unbuilt returns the error for a command that finds no memory for what it is about to store at a key. It has
+// the same code as ErrOOM.
+func Unbuilt(key []byte) string {
+	return "OOM there is no memory to build the value of key '" + command.Cut(key) + "'"
+}
+
 // TooBig returns the error for a command that would make the value of a key bigger than engine.ErrTooBig
 // allows. It has the same code as ErrOOM.
 func TooBig(key []byte) string {

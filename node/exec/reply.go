@@ -148,6 +148,15 @@ func (r *Request) ReplyStoreErrorOf(key []byte, err error) {
 	}
 }
 
+// FailUnbuilt answers that there is no memory for a result, with the key at which the command is to store it.
+func (r *Request) FailUnbuilt() {
+	text := ErrOOM
+	if key := r.Cmd.GrownKey(r.Args); key != nil {
+		text = Unbuilt(key)
+	}
+	r.Fail(text)
+}
+
 // BoolInt returns 1 for true.
 func BoolInt(yes bool) int64 {
 	if yes {

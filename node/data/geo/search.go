@@ -134,7 +134,7 @@ func (x *finding) run(r *exec.Request, t engine.Txn) (done, ok bool) {
 		switch {
 		case x.cell < len(x.cells):
 			if !x.visit(t, r.Args[x.source], &steps) {
-				r.Fail(exec.ErrOOM)
+				r.FailUnbuilt()
 				return true, false
 			}
 		case !x.found.Order(steps):
@@ -143,7 +143,7 @@ func (x *finding) run(r *exec.Request, t engine.Txn) (done, ok bool) {
 			return x.reply(r, steps), true
 		case x.stored.Result == nil:
 			if !x.choose(r, &steps) {
-				r.Fail(exec.ErrOOM)
+				r.FailUnbuilt()
 				return true, false
 			}
 		default:

@@ -193,7 +193,9 @@ func (s *sorting) keep(text []byte) []byte {
 	}
 	cost := int64(piece) + sortedCost
 	if !s.heap.Charge(cost) {
-		s.problem = exec.ErrOOM
+		if s.problem = exec.ErrOOM; s.store != nil {
+			s.problem = exec.Unbuilt(s.store)
+		}
 		return nil
 	}
 	s.charged += cost

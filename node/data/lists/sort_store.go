@@ -2,6 +2,7 @@ package lists
 
 import (
 	"context"
+	"errors"
 
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -20,7 +21,7 @@ func (s *sorting) stageNext(ctx context.Context) {
 	}
 	staged, view, err := exec.StageElement(ctx, s.engine, s.results[s.stored])
 	if s.staged = staged; err != nil {
-		s.problem = exec.ErrOOM
+		s.problem = exec.Unbuilt(s.store)
 		return
 	}
 	s.results[s.stored] = view
@@ -56,7 +57,9 @@ func (s *sorting) storeSome(r *exec.Request, t engine.Txn) (done bool) {
 	}
 	if err != nil {
 		s.built.Drop(t)
-		s.problem = exec.ErrOOM
+		if s.problem = exec.Unbuilt(s.store); errors.Is(err, engine.ErrTooBig) {
+			s.problem = exec.TooBig(s.store)
+		}
 	}
 	return true
 }

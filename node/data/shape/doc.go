@@ -98,7 +98,7 @@
 //   - Only elements of that block are refused, and only in that value.
 //   - An operation compares the tags of one block: a read takes 1.2 µs where 407 members share one
 //     (measured beside other work). Deletion, merges and expiry leave a crowded block as it is.
-//   - Random draws more often, and gives up after maxDraws.
+//   - Random draws more often, and gives up after maxDraws, DrawSome after maxSomeDraws.
 //
 // # Why a table has blocks
 //

@@ -5,8 +5,13 @@ import (
 	"slices"
 )
 
-// maxDraws bounds the draws of Random, and those of DrawSome for sixteen elements.
-const maxDraws = 512
+// maxDraws bounds the draws of Random, and those of DrawSome for sixteen elements. maxSomeDraws bounds those of
+// DrawSome for any number: each looks at a block. Where no block is crowded, DrawSome draws 500 to 1,900 times for
+// maxSome elements, most often behind many deletions.
+const (
+	maxDraws     = 512
+	maxSomeDraws = 3072
+)
 
 // Random returns an element, each with the same probability. draw returns a random number below n.
 // false: there is none, or so many have expired that none was found.
@@ -48,7 +53,7 @@ func (t *Table) DrawSome(w *Work, n int, draw func(n uint32) uint32) bool {
 	size := 1 << bits.Len(uint(2*n))
 	w.drawn = slices.Grow(w.drawn[:0], size)[:size]
 	clear(w.drawn)
-	for left, draws := n, n*maxDraws/16; left > 0; draws-- {
+	for left, draws := n, min(n*maxDraws/16, maxSomeDraws); left > 0; draws-- {
 		if draws == 0 {
 			return false
 		}

@@ -422,3 +422,24 @@ func FuzzTable(f *testing.F) {
 		})
 	})
 }
+
+// DrawSome ends soon where one block has nearly all of the elements, and finds what it is to find where none has.
+func TestDrawSomeIsBounded(t *testing.T) {
+	x := openEngine(t, 64<<20).Lock(1, 1)
+	defer x.Unlock()
+	for _, crowded := range []bool{false, true} {
+		table, draws := makeTable(t, x, "k", 1), 0
+		s := scannedTable{table}
+		for i := 0; table.Len() < 5000; i++ {
+			name := fmt.Append(nil, i)
+			if left := table.V.Hash(name)&(1<<9-1) == 0; !crowded || left || i%8 == 0 && table.Len() > 200 {
+				s.add(t, [][]byte{name})
+			}
+		}
+		found := table.DrawSome(new(Work), maxSome, func(n uint32) uint32 { draws++; return rand.Uint32N(n) })
+		if draws > 2*maxSomeDraws || found == crowded {
+			t.Errorf("crowded: %t, found: %t, %d draws", crowded, found, draws)
+		}
+		x.Delete([]byte("k"))
+	}
+}

@@ -138,7 +138,7 @@ func (x *combination) run(r *exec.Request, t engine.Txn) progress {
 				r.Fail(exec.ErrGone)
 				return failed
 			case x.result.lost:
-				r.Fail(exec.ErrOOM)
+				r.FailUnbuilt()
 				return failed
 			}
 		default:

@@ -64,7 +64,7 @@ func zRangeStore(r *exec.Request) {
 	steps := stepsAtOnce
 	switch {
 	case x.result.lost:
-		r.Fail(exec.ErrOOM)
+		r.FailUnbuilt()
 		outcome = failed
 	case x.delivery != nil && x.result.Order(steps):
 		outcome = x.delivery.store(r, t, r.Args[1], &x.result, steps)
