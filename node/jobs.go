@@ -242,7 +242,12 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 	}
 	switch e {
 	case computes:
-		n.crew.Go(&cn.queue, work)
+		n.crew.Go(&cn.queue, func() {
+			if len(j.keeps) == 0 { // or other clients of these partitions would wait longer
+				ctx = exec.WithSteps(ctx, n.strained)
+			}
+			work()
+		})
 	case waits, settles:
 		n.goJob(work)
 	}

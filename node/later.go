@@ -55,7 +55,7 @@ func (r *request) workLater(w exec.Work, e effort, how progress) {
 		if j.of != nil || ctx.Err() == nil {
 			begun := time.Now()
 			if w.Run(ctx); e == computes {
-				j.worked += time.Since(begun)
+				j.worked += time.Since(begun) - exec.Paused(ctx)
 			}
 		}
 	}, waiter, func() {

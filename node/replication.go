@@ -56,7 +56,7 @@ func (n *Node) streamConfig() *stream.Config {
 		Window: n.window, Charge: heapBudget{n}.Charge, Refund: heapBudget{n}.Refund,
 		Monotonic: n.monotonic, UnixMilli: n.cfg.Group.UnixMilli,
 		Admits:      func(typ engine.Type, value []byte) error { return types.AdmitsValue(typ, value) },
-		Strained:    n.strain.high,
+		Strained:    n.strained,
 		TellsStrain: func() bool { t := n.view.Load().Table; return t != nil && t.Level >= ring.StrainLevel },
 		Name:        n.name(), Boot: n.cfg.Boot, Secret: n.cfg.Secret, Dialer: n.cfg.Dialer, MoveRate: n.cfg.MoveRate,
 	}

@@ -112,7 +112,7 @@ type Node struct {
 	engine   *engine.Engine
 	session  *session.Server
 	reserve  *lobby.Lobby // connections over MaxClients
-	strain   strain
+	strained func() bool  // see strainOf
 	settings *config.Config
 	// settingsSource changes parameters of the cluster; nil without a cluster.
 	settingsSource atomic.Pointer[SettingsSource]
@@ -184,10 +184,10 @@ func Start(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
-	loops, loopStrain := len(cfg.Group.Loops()), strain{cfg.Group.NewGauge()}
+	loops, strained := len(cfg.Group.Loops()), strainOf(cfg.Group)
 	store, err := engine.New(engine.Config{
 		MaxBytes: cfg.Memory, Shards: cfg.Shards, Policy: policy,
-		Strained: loopStrain.high,
+		Strained: strained,
 		Forms:    types.Forms(),
 		Share:    collectionShare,
 		Outside:  cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
@@ -196,7 +196,7 @@ func Start(cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
 	n := &Node{
-		cfg: cfg, log: cfg.Log, engine: store, strain: loopStrain,
+		cfg: cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
 	}
 	n.overhead.Store(cfg.Overhead)

@@ -2,9 +2,6 @@ package node
 
 import "github.com/dunlin-cache/dunlin/internal/netloop"
 
-// strain tells work that can wait how the loops are doing.
-type strain struct{ gauge *netloop.Gauge }
-
 const (
 	// busyLoop and lateLoop are the shares of the time from which on clients have to wait for a loop
 	// that runs, or that has no processor.
@@ -12,5 +9,9 @@ const (
 	lateLoop = 0.1
 )
 
-// high reports whether clients have to wait because loops are busy, or have no processor.
-func (s strain) high() bool { return s.gauge.Read().Above(busyLoop, lateLoop) }
+// strainOf returns what tells work that can wait whether clients have to wait because loops are busy,
+// or have no processor.
+func strainOf(loops *netloop.Group) func() bool {
+	gauge := loops.NewGauge()
+	return func() bool { return gauge.Read().Above(busyLoop, lateLoop) }
+}

@@ -12,12 +12,16 @@ import (
 )
 
 // Exporter has the collectors of one process. Any goroutine may call its methods.
-type Exporter struct{ registry *prometheus.Registry }
+type Exporter struct {
+	registry *prometheus.Registry
+	scrapes  *collections // of registry
+}
 
 // New returns an Exporter of the process itself: its version, the Go runtime, and what the
 // operating system counts.
 func New(version string) *Exporter {
 	e := &Exporter{registry: prometheus.NewRegistry()}
+	e.scrapes = newCollections(e.registry)
 	e.registry.MustRegister(
 		buildInfo(version),
 		collectors.NewGoCollector(),
@@ -53,9 +57,9 @@ func (e *Exporter) add(m Member, own prometheus.Collector) {
 	e.registry.MustRegister(own, newViewCollector(m))
 }
 
-// Handler answers scrapes, four at a time.
+// Handler answers scrapes, of which four may wait at a time.
 func (e *Exporter) Handler(log *slog.Logger) http.Handler {
-	return promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{
+	return promhttp.HandlerFor(e.scrapes, promhttp.HandlerOpts{
 		// One member that cannot be read must not hide the others.
 		ErrorHandling:       promhttp.ContinueOnError,
 		ErrorLog:            slog.NewLogLogger(log.Handler(), slog.LevelWarn),

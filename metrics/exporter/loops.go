@@ -15,8 +15,10 @@ type loopSnapshot struct {
 	clockBehind time.Duration
 }
 
-// AddLoops exports the counters of the loops of this process.
+// AddLoops exports the counters of the loops of this process. While they are strained, scrapes rest.
 func (e *Exporter) AddLoops(g *netloop.Group) {
+	strained := g.IsStrained
+	e.scrapes.strained.Store(&strained)
 	read := func() (*loopSnapshot, error) { return readLoops(g) }
 	e.registry.MustRegister(newCollector(nil, read, table[loopSnapshot]{metrics: groupMetrics, labelled: loopMetrics}))
 }

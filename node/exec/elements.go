@@ -270,7 +270,7 @@ func gatherSlices(ctx context.Context, heap Heap, reply *Gathered, pin *engine.V
 	slice.Bytes = make([]byte, 0, 2*sliceBytes)
 	for done := false; !done; {
 		switch {
-		case ctx.Err() != nil:
+		case Step(ctx) != nil:
 			return ErrBusy
 		case pin != nil && !pin.Lock():
 			return ErrPinned

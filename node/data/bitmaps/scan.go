@@ -101,7 +101,7 @@ func (s bitScan) of(value []byte) int64 {
 
 // until is of in steps, for a goroutine. It stops when ctx ends, and its result means nothing then.
 func (s bitScan) until(ctx context.Context, value []byte) (found int64) {
-	for from, to := s.from, s.to; from < to && ctx.Err() == nil; from = s.to {
+	for from, to := s.from, s.to; from < to && exec.Step(ctx) == nil; from = s.to {
 		s.from, s.to = from, min(from+8*exec.RewriteStep, to)
 		switch {
 		case s.count:

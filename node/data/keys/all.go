@@ -141,7 +141,7 @@ func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, pattern *
 			cursor, done = l.step(e, p, cursor, now, collect)
 			l.size += len(l.batch)
 			switch {
-			case l.ctx.Err() != nil:
+			case exec.Step(l.ctx) != nil:
 				return exec.ErrBusy
 			case l.size > maxKeysReply:
 				return errKeysTooLarge

@@ -70,7 +70,7 @@ func (d *dumped) Run(ctx context.Context) { d.err = d.check(ctx) }
 func (d *dumped) check(ctx context.Context) error {
 	d.sum = rdb.Sum(0, d.head[:d.n])
 	for value := d.pin.Value(); len(value) > 0; {
-		if err := ctx.Err(); err != nil {
+		if err := exec.Step(ctx); err != nil {
 			return err
 		}
 		piece := value[:min(len(value), exec.RewriteStep)]

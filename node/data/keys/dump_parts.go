@@ -67,7 +67,7 @@ func (d *partsDump) gather(ctx context.Context, reply *exec.Gathered) (problem s
 	defer d.release()
 	for place, done := 0, false; !done; {
 		switch {
-		case ctx.Err() != nil:
+		case exec.Step(ctx) != nil:
 			return exec.ErrBusy
 		case !d.pin.Lock():
 			return exec.ErrPinned
@@ -132,7 +132,7 @@ func (d *partsDump) write(ctx context.Context, reply *exec.Gathered, slice []byt
 			if problem = d.keep(reply, slice); problem != "" {
 				return slice, problem
 			}
-			if slice = slice[:0]; ctx.Err() != nil {
+			if slice = slice[:0]; exec.Step(ctx) != nil {
 				return slice, exec.ErrBusy
 			}
 		}

@@ -272,7 +272,7 @@ func (s *sorting) collect(ctx context.Context) {
 	}
 	for place, done := 0, false; !done && s.problem == ""; runtime.Gosched() {
 		switch {
-		case ctx.Err() != nil:
+		case exec.Step(ctx) != nil:
 			return
 		case !s.pin.Lock():
 			s.problem = exec.ErrPinned

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // sorted is an element of a SORT.
@@ -89,7 +91,7 @@ func (o *sortOptions) order(ctx context.Context, all []sorted) {
 	left, ended := look, false
 	slices.SortStableFunc(all, func(a, b sorted) int {
 		if left -= 1 + min(len(a.text)+len(a.by), len(b.text)+len(b.by))>>12; left <= 0 {
-			left, ended = look, ctx.Err() != nil
+			left, ended = look, exec.Step(ctx) != nil
 		}
 		if ended {
 			return 0

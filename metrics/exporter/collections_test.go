@@ -1,0 +1,50 @@
+package exporter
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// TestCollectionsRest: one collection at a time, and while loops are strained none for nine times as
+// long behind each.
+func TestCollectionsRest(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		strained    bool
+		took, three time.Duration // three: what three take that begin at once
+	}{
+		{name: "calm", took: time.Millisecond, three: 3 * time.Millisecond},
+		{name: "strained", strained: true, took: time.Millisecond, three: 21 * time.Millisecond},
+		{name: "interrupted", strained: true, took: time.Second, three: 3*time.Second + 2*9*longestCollection},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := newCollections(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+					time.Sleep(c.took)
+					return nil, nil
+				}))
+				strained := func() bool { return c.strained }
+				all.strained.Store(&strained)
+				begun := time.Now()
+				var asking sync.WaitGroup
+				for range 3 {
+					asking.Go(func() {
+						if _, err := all.Gather(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				asking.Wait()
+				if got := time.Since(begun); got != c.three {
+					t.Errorf("three collections take %v, want %v", got, c.three)
+				}
+				time.Sleep(time.Second) // the last rest ends
+			})
+		})
+	}
+}
