@@ -21,7 +21,7 @@ import (
 // A command whose keys all lie in one partition is not cut, because it is atomic: it goes to its owner
 // as it is.
 const (
-	maxFlying  = 4         // chunks of a command that have no reply yet
+	maxFlying  = 4         // chunks of a command that have no reply yet, while no other commands come
 	chunkBytes = 256 << 10 // of the arguments of a chunk; a key and its value that take more are a chunk
 	firstKeys  = 16        // of the first chunks of a command whose reply grows with its keys
 	replyBytes = 256 << 10 // of the reply to a later chunk, as far as foreseen
@@ -75,7 +75,7 @@ func (s *client) splitInChunks(cmd *command.Command, args [][]byte, raw []byte) 
 }
 
 func (c *chunked) goOn() {
-	if c.queued || c.s.long != c || c.s.waitsFor != nil || len(c.flying) == maxFlying || c.huge {
+	if c.queued || c.s.long != c || c.s.waitsFor != nil || len(c.flying) >= c.mayFly() || c.huge {
 		return
 	}
 	if c.cmd.Merge == command.MergeArray && (c.s.head != c.seq || c.unsent > maxReplyBytes) {
@@ -86,6 +86,15 @@ func (c *chunked) goOn() {
 	}
 	c.queued = true
 	c.s.w.turns.take(c.s.w.loop, c)
+}
+
+// mayFly returns how many chunks may be on their way. Beside other commands it is one: nodes work on a
+// chunk for as long as on hundreds of them.
+func (c *chunked) mayFly() int {
+	if c.s.w.hasOthers() {
+		return 1
+	}
+	return maxFlying
 }
 
 // mayEnter reports whether what comes next may be sent now.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -327,26 +328,70 @@ func TestChunksAskForTheirLane(t *testing.T) {
 	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
 	cl.send("GET many:1", manyKeys("EXISTS", 10*maxKeys, nil))
 	var long *chunked
-	onLoop := func(f func()) {
-		done := make(chan struct{})
-		w.loop.Post(func() {
-			f()
-			close(done)
-		})
-		<-done
-	}
 	eventually(t, "EXISTS waits", func() (waits bool) {
-		onLoop(func() {
+		w.onLoop(func() {
 			long, waits = w.clients[0].long.(*chunked)
 			waits = waits && long.apart && !long.queued
 		})
 		return waits
 	})
-	onLoop(func() {
+	w.onLoop(func() {
 		if long.goOn(); long.queued {
 			t.Error("it takes a turn while GET is outstanding on another lane")
 		}
 	})
 	close(gate)
 	cl.want("$1 v", ":1")
+}
+
+// onLoop calls f on the worker's loop.
+func (w *worker) onLoop(f func()) {
+	done := make(chan struct{})
+	w.loop.Post(func() {
+		defer close(done)
+		f()
+	})
+	<-done
+}
+
+// Beside other commands one chunk of a long one is on its way, and else some.
+func TestChunksGiveWay(t *testing.T) {
+	for come, want := range map[bool]int{false: maxFlying, true: 1} {
+		c := newCluster(t, 1, oneLoop(t))
+		w := c.proxy.workers[0]
+		gate := make(chan struct{})
+		c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+		w.onLoop(func() { w.others = others{come: come, looked: w.loop.Now() + time.Hour} })
+		cl := c.dial()
+		cl.send(manyKeys("EXISTS", 10*maxKeys, nil))
+		eventually(t, "chunks are sent", func() (sent bool) {
+			w.onLoop(func() {
+				long, _ := w.clients[0].long.(*chunked)
+				if sent = long != nil && len(long.flying) == want && !long.queued; sent {
+					if long.goOn(); long.queued {
+						t.Errorf("other commands come: %t, but more than %d chunks are to be sent", come, want)
+					}
+				}
+			})
+			return sent
+		})
+		close(gate)
+		cl.want(":0")
+	}
+}
+
+func TestOthersAreNoticed(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	w := c.proxy.workers[0]
+	w.onLoop(func() {
+		for i, come := range []bool{false, true, true, false, false} {
+			if come {
+				w.stats.Commands[command.Get]++
+			}
+			w.others.looked -= othersLook
+			if got := w.hasOthers(); got != come {
+				t.Errorf("look %d: others come: %t, want %t", i, got, come)
+			}
+		}
+	})
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -57,6 +58,26 @@ func (t *turns) next(l *netloop.Loop) {
 	}()
 	c.turn()
 	panics = false
+}
+
+// others is whether other commands come beside long ones.
+type others struct {
+	come     bool
+	commands uint64        // of all clients, when they were looked at
+	looked   time.Duration // when that was
+}
+
+// othersLook is the least time between two looks at the number of commands.
+const othersLook = 2 * time.Millisecond
+
+// hasOthers reports whether commands have come between the last two looks. They count once they are
+// sent, so a long one that goes on does not.
+func (w *worker) hasOthers() bool {
+	if o, now := &w.others, w.loop.Now(); now-o.looked >= othersLook {
+		commands := w.stats.CommandsTotal()
+		*o = others{come: commands != o.commands, commands: commands, looked: now}
+	}
+	return w.others.come
 }
 
 // longRequest is the request of a long command. It stays where it was read, and the input continues

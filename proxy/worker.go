@@ -40,6 +40,7 @@ type worker struct {
 	parts    []byte   // for the requests of parts; valid until the next use
 	words    [][]byte // for the arguments of a chunk; valid until the next use
 	turns    turns
+	others   others
 	pieces   []*piece // free ones
 	warnings warnings
 	stats    Stats
