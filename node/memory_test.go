@@ -334,3 +334,26 @@ func TestGarbageIsNoConnections(t *testing.T) {
 		t.Errorf("connections were refused memory %d times", refused)
 	}
 }
+
+// The classes of memory add up to what is used, with big collections too.
+func TestMemoryClasses(t *testing.T) {
+	n := startLeveled(t)
+	c := dial(t, n.Addr())
+	for i := range 300 {
+		c.want(fmt.Sprintf("HSET h f:%d %0*d", i, 100+i%50, i), "(integer) 1")
+		c.want(fmt.Sprintf("RPUSH l %0*d", 100+i%50, i), fmt.Sprintf("(integer) %d", i+1))
+	}
+	s, err := n.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, parts := int64(0), int64(0)
+	s.MemoryClasses(func(class string, bytes int64) {
+		if sum += bytes; class == "parts" {
+			parts = bytes
+		}
+	})
+	if sum != s.Engine.Used || parts < 600*100 {
+		t.Errorf("the classes have %d bytes of %d, parts %d", sum, s.Engine.Used, parts)
+	}
+}

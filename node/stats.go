@@ -225,10 +225,12 @@ func (s *Stats) connBytes() int64 { return s.Engine.Outside - s.Overhead - s.Gar
 // MemoryClasses calls emit with each class of the memory in use. The classes add up to Engine.Used.
 func (s *Stats) MemoryClasses(emit func(class string, bytes int64)) {
 	emit("values", s.Engine.Values) // with their keys
+	emit("parts", s.Engine.Parts)   // of big collections
 	emit("index", s.Engine.Index)
 	emit("ghosts", s.Engine.Ghosts)   // of evicted keys
 	emit("staged", s.Engine.Staged)   // large values on their way in
 	emit("leaving", s.Engine.Leaving) // large values on their way out
+	emit("feeds", s.Engine.Feeds)     // logs for copies
 	emit("bookkeeping", s.Engine.Fixed)
 	emit("buffers", s.connBytes())
 	emit("garbage", s.Garbage)
