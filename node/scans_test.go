@@ -53,3 +53,41 @@ func TestScanOfRemade(t *testing.T) {
 		}
 	}
 }
+
+// TestScanMatchesLong: where elements are parts of their own, a scan with a pattern takes as many calls as
+// one without.
+func TestScanMatchesLong(t *testing.T) {
+	c := dial(t, startLeveled(t).Addr())
+	text := strings.Repeat("v", 250)
+	for _, x := range []struct{ add, scan, each string }{
+		{"HSET", "HSCAN", "e# " + text}, {"SADD", "SSCAN", "e#" + text}, {"ZADD", "ZSCAN", "# e#" + text},
+	} {
+		const all = 1000
+		for from := 0; from < all; from += 100 {
+			line := x.add + " " + x.add
+			for i := from; i < from+100; i++ {
+				line += " " + strings.ReplaceAll(x.each, "#", fmt.Sprint(i))
+			}
+			c.do(line)
+		}
+		calls := func(options string) (calls, found int) {
+			for cursor := "0"; calls == 0 || cursor != "0"; calls++ {
+				c.send(x.scan + " " + x.add + " " + cursor + " COUNT 1000" + options)
+				reply := c.read()
+				_, at, _ := resp.DecodeArray(reply)
+				word, at := resp.DecodeArgument(reply, at)
+				cursor, found = string(word), found+len(stringsOf(t, reply[at:]))
+			}
+			return calls, found
+		}
+		plain, found := calls("")
+		if found < all || plain > 10 {
+			t.Errorf("%s returns %d strings in %d calls", x.scan, found, plain)
+		}
+		for _, pattern := range []string{"x*", "e12*", "*none*"} {
+			if matching, found := calls(" MATCH " + pattern); matching != plain {
+				t.Errorf("%s MATCH %s returns %d strings in %d calls, and all in %d", x.scan, pattern, found, matching, plain)
+			}
+		}
+	}
+}

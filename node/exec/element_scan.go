@@ -85,12 +85,9 @@ func (q *ElementScan) Matches(element []byte) bool {
 }
 
 // Weight is what a key and its element weigh in a scan (shape.Table.Scan), of which so many bytes are copied:
-// what the pattern costs counts as well.
+// what the pattern costs beyond the visit, which Matches counts, weighs as well.
 func (q *ElementScan) Weight(key shape.Item, copied int) int {
-	if q.pattern == nil {
-		return copied
-	}
-	return copied + q.pattern.Cost(key.Long())*patternWeight
+	return copied + (q.pattern.Cost(key.Long())-1)*patternWeight
 }
 
 // patternWeight is how many bytes are copied in the time of a unit of glob.Pattern.Cost.

@@ -101,9 +101,11 @@ func blockAt(place uint64, n int) (number int, next uint64) {
 // placesOf is how many places a block of n has.
 func placesOf(number, n int) uint64 { return 1 << (placeBits - depthOf(number, n)) }
 
-// scanRoom is how many bytes a call copies of strings that are parts of their own. Without room it ends
-// within a block, at a place as if there were more blocks. So no call keeps the shard locked for the length
-// of a block's strings. Elements of one place, which is 32 bits of a hash, go together.
+// scanRoom is how many bytes a call copies of the elements of blocks that have strings which are parts of
+// their own. All elements of such a block count, by what its caller would copy of each; those of other blocks
+// do not. Without room a call ends within a block, at a place as if there were more blocks. So none keeps the
+// shard locked for the length of a block's strings. Elements of one place, which is 32 bits of a hash, go
+// together.
 const scanRoom = 64 << 10
 
 // span is what a scan visits of a block: places from one on, up to another.
@@ -111,7 +113,7 @@ type span struct {
 	from, to uint64
 	whole    bool // the span is all of the block
 	first    bool // of its call, which visits something of it, whatever the room is
-	room     int  // bytes of long strings that may still be copied
+	room     int  // bytes that may still be copied, of blocks with long strings
 }
 
 // has reports whether the element of a hash is in the span.

@@ -7,14 +7,14 @@ import (
 )
 
 // Scan calls f for the entries of a ranked tree in some buckets of its index, whatever their ranks are
-// meanwhile. It ends as scan does, whose cursors these are. weight is asked about entries of trees that have long
+// meanwhile. It ends as scan does, whose cursors these are. weight is asked about entries of buckets that have long
 // strings: it returns how many bytes f copies of one.
 func (t *Tree) Scan(
 	cursor uint64, full func(passed int) bool, weight func(x Entry) int, f func(x Entry),
 ) (next uint64) {
 	n := t.V.Len(t.Index)
 	return scan(t.V, t.Index, cursor, full, func(number int, s span) (visited span, passed int) {
-		if t.V.Count(t.Away) > 0 {
+		if t.V.Count(t.Away) > 0 && t.hasAwayIn(number, n) {
 			c := s.cut()
 			for done := false; !done; done = c.narrow() {
 				t.eachIn(number, n, func(h uint32, x Entry) { c.add(h, weight(x)) })
@@ -46,6 +46,22 @@ func (t *Tree) eachIn(number, n int, f func(h uint32, x Entry)) {
 			}
 		}
 	}
+}
+
+// hasAwayIn reports whether the first string of an entry in a bucket of an index of n is a part. It looks at
+// tags, not at hashes, so it may report true for an entry with the same tag in the same leaf.
+func (t *Tree) hasAwayIn(number, n int) bool {
+	depth := depthOf(number, n)
+	c := indexBlock(t.V.Part(t.Index, number))
+	for i := range c.count() {
+		b := block(t.V.Part(t.Leaves, leafOf(c.word(i), depth)))
+		for e, at, w := 0, len(b)-b.slotLen()+rankFront, b.slotLen(); e < b.count(); e, at = e+1, at-w {
+			if b[at] == c.tag(i) && b[at+tagFront] == codeAway {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Dump appends a delta with the entries of a ranked tree from a place on, about atMost bytes of them,

@@ -98,6 +98,28 @@ func TestScanOfChangingTree(t *testing.T) {
 	}
 }
 
+// A scan weighs the entries of buckets that have a long string, and of no others.
+func TestScanWeighsFew(t *testing.T) {
+	x := openEngine(t, 64<<20).Lock(1, 1)
+	defer x.Unlock()
+	s := scannedTree{makeTree(t, x, "tree", 1, true)}
+	for i := range 4000 {
+		s.add(t, [][]byte{fmt.Append(nil, "member:", i)})
+	}
+	s.add(t, [][]byte{modelBytes(1, 500)})
+	seen, weighed := 0, map[string]bool{}
+	weight := func(x Entry) int {
+		weighed[string(x.First.Append(nil))] = true
+		return x.First.Size()
+	}
+	if next := s.Scan(0, func(int) bool { return false }, weight, func(Entry) { seen++ }); next != 0 {
+		t.Errorf("the scan ends at %d", next)
+	}
+	if seen != s.Len() || len(weighed) == 0 || len(weighed) > s.Len()/4 {
+		t.Errorf("%d entries of %d were seen, and %d weighed", seen, s.Len(), len(weighed))
+	}
+}
+
 // What a snapshot says, and the changes since it began, make what the tree has.
 func TestDumpOfChangingTree(t *testing.T) {
 	c := newChangingTree(t)
