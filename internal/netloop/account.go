@@ -107,11 +107,11 @@ func (a *Account) draw(charge func(int64) bool) bool {
 // turnRoom is what the buffers of turnStep conns can take, for input and output, in bytes.
 const turnRoom = turnStep * 2 << minClass
 
-// hasRoom reports whether there is memory for the buffers of turnStep conns.
-func (a *Account) hasRoom() bool {
-	if a.budget == nil || a.granted-a.used >= turnRoom {
-		return true
-	}
+// hasRoom reports whether the account has memory for the buffers of turnStep conns.
+func (a *Account) hasRoom() bool { return a.budget == nil || a.granted-a.used >= turnRoom }
+
+// drawAhead charges a chunk before it is needed, and reports whether there was one.
+func (a *Account) drawAhead() bool {
 	if !a.budget.Charge(accountChunk) {
 		return false
 	}

@@ -105,6 +105,7 @@ func TestIterationFitsMemory(t *testing.T) {
 	for i := range all {
 		all[i] = dialTo(t, ln)
 	}
+	eventually(t, ln.group, "all are accepted", func(l *Loop) bool { return l.stats.Accepted == conns })
 	begun, sent := make(chan struct{}), make(chan struct{})
 	ln.group.Loops()[0].Post(func() {
 		close(begun)

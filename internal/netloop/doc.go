@@ -28,7 +28,8 @@
 //	                         each)          conns
 //
 // A loop reads everything before it writes anything, unless that takes longer than 5 ms: the rest
-// then waits for the next iteration. What fifty clients ask of one node in an iteration leaves in
+// then waits for the next iteration. When replies have taken nearly all memory for buffers, conns are
+// flushed earlier (Loop.makeRoom). What fifty clients ask of one node in an iteration leaves in
 // one write, and the node's replies come back in one read.
 //
 // While loops are strained, new conns come last: they are read from after the other events. Accepting

@@ -49,6 +49,8 @@ type Loop struct {
 	pool      pool
 	account   *Account   // of the conns without an account of their own
 	accounts  []*Account // all others that a conn has had
+	refused   bool       // in this iteration, a budget had no chunk for what is not needed yet
+	full      bool       // in this iteration, early flushes did not help
 
 	// Work for the rest of an iteration. A conn is on each of these lists at most once, as its
 	// flags say. A conn that closes stays on them and is skipped.
@@ -172,8 +174,10 @@ func (l *Loop) run() {
 }
 
 // iterate does one round, in the order of a request's way: it reads everything before it writes
-// anything, so that the output that many connections cause leaves in one write each.
+// anything, so that the output that many connections cause leaves in one write each. Only makeRoom writes
+// earlier.
 func (l *Loop) iterate(events []event) {
+	l.refused, l.full = false, false
 	l.tellStall()
 	for i := range events {
 		if i%turnStep == turnStep-1 {
@@ -189,7 +193,11 @@ func (l *Loop) iterate(events []event) {
 	l.runPosted()
 	l.runTimers()
 	l.runWoken()
-	l.write()
+	for _, f := range l.hooks {
+		l.call("hook", f)
+	}
+	flushAll(&l.dirtyFlushers)
+	flushAll(&l.dirtyConns)
 	l.leaveSome()
 	l.reap()
 	l.rearmAll()
@@ -199,24 +207,35 @@ func (l *Loop) iterate(events []event) {
 // left for the others.
 const turnStep = 4
 
-// write writes the output that there is.
-func (l *Loop) write() {
-	for _, f := range l.hooks {
-		l.call("hook", f)
-	}
-	flushAll(&l.dirtyFlushers)
-	flushAll(&l.dirtyConns)
-}
-
-// makeRoom writes the output that there is if its buffers have taken nearly all memory that there is for
-// buffers: the conns that follow in this iteration need some.
+// makeRoom flushes conns if their output has taken nearly all memory that there is for buffers: the conns
+// that follow in this iteration need some. If that does not help, the iteration does not try again.
 func (l *Loop) makeRoom() {
 	for _, a := range l.accounts {
-		if !a.hasRoom() {
-			l.write()
-			return
+		switch {
+		case l.full || a.hasRoom():
+		case !l.refused && a.drawAhead():
+		default:
+			l.refused = true
+			l.flushEarly()
+			l.full = !a.hasRoom()
 		}
 	}
+}
+
+// flushEarly flushes the conns whose turn does not depend on how many there are in an iteration.
+func (l *Loop) flushEarly() {
+	n, kept := len(l.dirtyConns), 0
+	for i := range n {
+		if c := l.dirtyConns[i]; len(c.inserts) > 0 {
+			l.dirtyConns[kept] = c
+			kept++
+		} else {
+			c.flush()
+		}
+	}
+	left := kept + copy(l.dirtyConns[kept:], l.dirtyConns[n:])
+	clear(l.dirtyConns[left:])
+	l.dirtyConns = l.dirtyConns[:left]
 }
 
 // dispatch handles one event. The system returned it before this iteration began: the conn may have

@@ -55,7 +55,8 @@ func (c *Conn) Grow(b []byte, n int) ([]byte, bool) {
 }
 
 // SetOut replaces the output buffer by b, which is what Out or Grow returned with something
-// appended. b then belongs to the conn. It is written once, at the end of the iteration.
+// appended. b then belongs to the conn. It is written once, at the end of the iteration or, without
+// memory for others, earlier.
 func (c *Conn) SetOut(b []byte) {
 	if c.closed {
 		return
