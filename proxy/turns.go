@@ -60,18 +60,18 @@ func (t *turns) next(l *netloop.Loop) {
 	panics = false
 }
 
-// others is whether other commands come beside long ones.
+// others is whether other commands of this loop's clients come beside long ones.
 type others struct {
 	come     bool
-	commands uint64        // of all clients, when they were looked at
+	commands uint64        // that had begun when they were looked at
 	looked   time.Duration // when that was
 }
 
 // othersLook is the least time between two looks at the number of commands.
 const othersLook = 2 * time.Millisecond
 
-// hasOthers reports whether commands have come between the last two looks. They count once they are
-// sent, so a long one that goes on does not.
+// hasOthers reports whether commands have begun between the last two looks. A long one that goes on is
+// none of them.
 func (w *worker) hasOthers() bool {
 	if o, now := &w.others, w.loop.Now(); now-o.looked >= othersLook {
 		commands := w.stats.CommandsTotal()

@@ -108,6 +108,15 @@ func (p *prober) Between(begin, end time.Time) (found []Timing) {
 	return found
 }
 
+// Forget drops what the probers have noted of commands that were sent before then.
+func (x *Rig) Forget(before time.Time) {
+	for _, p := range x.Probers {
+		p.mu.Lock()
+		p.timings = slices.DeleteFunc(p.timings, func(s Timing) bool { return s.begin.Before(before) })
+		p.mu.Unlock()
+	}
+}
+
 // succeeded reports whether a command that began after that time has succeeded.
 func (p *prober) succeeded(after time.Time) bool {
 	return slices.ContainsFunc(p.Between(after, time.Now()), func(s Timing) bool { return !s.failed && s.begin.After(after) })

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +40,9 @@ const (
 	slowerFloor = 5 * time.Millisecond
 	// clientsEach is how many clients of a behavior an attack has, mixed how many behaviors at once.
 	clientsEach, mixed = 3, 3
+
+	// garbageLimit is how much memory this process may take before garbage is collected in a segment.
+	garbageLimit = 4 << 30
 
 	// stoppedFor is for how long the last node stands still at a time beside large SETs. It is not
 	// replaced, and not fenced.
@@ -129,6 +134,13 @@ func start(t *testing.T) *soak {
 	}
 	t.Logf("seed %d", s.Seed)
 	s.rng = rand.New(rand.NewPCG(s.Seed, 0))
+	// Between the segments garbage is collected, and not in them: what the well-behaved clients wait for
+	// is measured in this process.
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(garbageLimit)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	})
 	secure := harness.NewMember(t, "proxy", "p3")
 	secure.Flags = append(slices.Clone(s.C.Proxy(0).Flags), "--tls-cert", cert, "--tls-key", key)
 	s.attack = attack{Password: password, TLS: secure.Addr}
@@ -157,6 +169,8 @@ func (s *soak) segment(length time.Duration, clients int, names ...string) {
 	if slices.Contains(names, "large SETs") {
 		victim = s.C.Node(2)
 	}
+	s.Forget(time.Now())
+	runtime.GC()
 	wrong := ""
 	// All that the attack leaves behind, such as connections that are ending, belongs to it.
 	f := s.Observe(what, victim, func() {
