@@ -41,10 +41,10 @@ type besideWork struct {
 var besideWorks = []besideWork{
 	{name: "nothing", do: func(context.Context, *live, *talk) error { return nil }},
 	{name: "HGETALL", do: doing("HGETALL", "big")},
-	{name: "COPY", do: doing("COPY", "big", "second")},
-	{name: "DEL", do: doing("DEL", "second")},
-	{name: "COPY again", do: doing("COPY", "big", "second")},
-	{name: "expiry", do: doing("PEXPIRE", "second", "1")},
+	{name: "COPY", do: doing("COPY", "big", "second{big}")},
+	{name: "DEL", do: doing("DEL", "second{big}")},
+	{name: "COPY again", do: doing("COPY", "big", "second{big}")},
+	{name: "expiry", do: doing("PEXPIRE", "second{big}", "1")},
 	{name: "its owner leaves", only: moving, do: ownerLeaves},
 	{name: "eviction", do: func(_ context.Context, _ *live, t *talk) error {
 		if _, err := t.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru"); err != nil {

@@ -66,6 +66,7 @@ type shardFeeds struct {
 	s       *shard
 	unit    *unit      // that gathers what is logged of its partition, until Unlock; nil: none does
 	own     unit       // that unit
+	nested  int        // how often BeginUnit was called meanwhile, and not EndUnit
 	thirsty bool       // refillFeeds is to be called when there is time
 	view    handle     // record that Resize returned a view of, if something is fed
 	targets []targets  // by partition, nil before the first Feed

@@ -51,11 +51,13 @@ type lateMark struct {
 }
 
 // BeginUnit makes one unit of all effects on the partition that are logged until EndUnit or Unlock.
-// Members understand units from ring.EffectsLevel on; the caller begins none in a cluster below it. It
-// has no effect if the partition has a unit already.
+// Members understand units from ring.EffectsLevel on; the caller begins none in a cluster below it. If the
+// partition has a unit already, the effects are in that one, and it goes on behind the next EndUnit.
 func (t Txn) BeginUnit() {
-	f := &t.s.feeds
-	if t.s.feeding && f.unit == nil && f.unitOf(t.number) == nil {
+	switch f := &t.s.feeds; {
+	case f.unit != nil:
+		f.nested++
+	case t.s.feeding && f.unitOf(t.number) == nil:
 		f.endView()
 		f.unit = &f.own
 		f.unit.p = t.number
@@ -64,7 +66,10 @@ func (t Txn) BeginUnit() {
 
 // EndUnit ends what BeginUnit began.
 func (t Txn) EndUnit() {
-	if f := &t.s.feeds; f.unit != nil {
+	switch f := &t.s.feeds; {
+	case f.nested > 0:
+		f.nested--
+	case f.unit != nil:
 		f.endView()
 		f.endOwnUnit()
 	}
@@ -73,7 +78,7 @@ func (t Txn) EndUnit() {
 // endOwnUnit ends the unit of the present lock.
 func (f *shardFeeds) endOwnUnit() {
 	f.endUnit(f.unit)
-	f.unit = nil
+	f.unit, f.nested = nil, 0
 	f.noteFeeding()
 }
 
@@ -84,7 +89,7 @@ func (t Txn) HoldUnit() *Hold {
 	h.unit = &unit{p: t.number}
 	if f.unit != nil && f.unit.p == t.number {
 		f.endView()
-		*h.unit, f.own, f.unit = f.own, unit{}, nil
+		*h.unit, f.own, f.unit, f.nested = f.own, unit{}, nil, 0
 		f.noteFeeding()
 	}
 	return h

@@ -39,6 +39,22 @@ func setMany(tb testing.TB, n int) func(x Txn) {
 	}
 }
 
+// A unit within another one does not end it.
+func TestUnitInUnit(t *testing.T) {
+	unit := unitOf(t, func(x Txn) {
+		setMany(t, 2)(x)
+		for range 2 {
+			x.BeginUnit()
+			setMany(t, 3)(x)
+			x.EndUnit()
+			setMany(t, 4)(x)
+		}
+	})
+	if kind, _, _, size := NextEffect(unit); kind != EffectUnit || size != len(unit) {
+		t.Errorf("%d bytes begin with an effect of kind %d and %d bytes, and are not one unit", len(unit), kind, size)
+	}
+}
+
 // admitsOnce admits effects until it is asked a second time.
 type admitsOnce struct {
 	takesAll
