@@ -111,7 +111,7 @@ var allowed = map[string][]string{
 	"metrics/fake":     {"metrics/status", "node", "proxy", "ring", "internal/figures"},
 	"test/harness":     {"internal/conversation", "internal/resp"},
 	"test/chaos":       {"internal/member", "internal/resp", "ring", "test/harness"},
-	"bench/race":       {"bench/load"},
+	"bench/race":       {"bench/histogram", "bench/load"},
 	"bench/engine":     {"node/engine", "ring", "bench/engine/sim", "bench/histogram"},
 	"bench/engine/sim": {},
 	"bench/histogram":  {},
