@@ -64,28 +64,28 @@ func TestQuarter(t *testing.T) {
 		c.want("EXISTS {t}k", "(integer) 0")
 	}
 	c.want("SET {t}d old", "OK")
-	for _, command := range []struct{ verb, line string }{
-		{"SADD", "SUNIONSTORE {t}d {t}1 {t}2"}, {"ZADD", "ZUNIONSTORE {t}d 2 {t}1 {t}2"},
-		{"RPUSH", "SORT {t}1 BY nosort GET # GET # STORE {t}d"}, {"RPUSH", "LMOVE {t}1 {t}2 LEFT LEFT"},
+	// ZUNIONSTORE and SORT gather all of it first, in what connections may have, which is a quarter as well.
+	unbuilt := "(error) " + exec.Unbuilt([]byte("{t}d"))
+	for _, x := range []struct {
+		verb, line string
+		times      int
+		want       string
+	}{
+		{"SADD", "SUNIONSTORE {t}d {t}1 {t}2", 1, refused("{t}d")},
+		{"ZADD", "ZUNIONSTORE {t}d 2 {t}1 {t}2", 1, unbuilt},
+		{"RPUSH", "SORT {t}1 BY nosort GET # GET # STORE {t}d", 1, unbuilt},
+		{"RPUSH", "LMOVE {t}1 {t}2 LEFT LEFT", 2500, refused("{t}2")},
 	} {
-		verb, line := command.verb, command.line
 		for n := 0; n < 5000; n += 50 {
-			c.sendArgs(add(verb, fmt.Sprintf("{t}%d", 1+n%100/50), 50)...)
+			c.sendArgs(add(x.verb, fmt.Sprintf("{t}%d", 1+n%100/50), 50)...)
 			c.next()
 		}
-		if !strings.HasPrefix(line, "LMOVE") {
-			got := c.do(line)
-			if got != refused("{t}d") && got != "(error) "+exec.Unbuilt([]byte("{t}d")) {
-				t.Errorf("%s answers %s", line, got)
-			}
-		} else {
-			got := ""
-			for n := 0; n < 2500 && !strings.HasPrefix(got, "(error)"); n++ {
-				got = c.do(line)
-			}
-			if got != refused("{t}2") {
-				t.Errorf("LMOVE answers %s", got)
-			}
+		got := ""
+		for n := 0; n < x.times && !strings.HasPrefix(got, "(error)"); n++ {
+			got = c.do(x.line)
+		}
+		if got != x.want {
+			t.Errorf("%s answers %s, not %s", x.line, got, x.want)
 		}
 		c.want("GET {t}d", `"old"`)
 		c.want("DEL {t}1 {t}2", "(integer) 2")
