@@ -10,6 +10,10 @@ import (
 // (eviction policy, slow log, idle timeout), not what a process may take of its machine (maxmemory,
 // maxclients). Their values are in the cluster's settings document, as "config/NAME"; a parameter
 // that is not in it has the value with which the process was started.
+//
+// A member of an older build keeps a document with parameters that it does not know, and applies them once it
+// is upgraded. The limits of encodings need no level of their own: collections, which they are about, are there
+// from ring.CollectionsLevel on.
 
 // clusterPrefix begins the names of parameters in the settings document.
 const clusterPrefix = "config/"

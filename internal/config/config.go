@@ -116,8 +116,8 @@ func (c *Config) value(p *parameter) string {
 	return strconv.FormatInt(c.o.MaxMemory(), 10)
 }
 
-// AppendGet answers CONFIG GET pattern...: each parameter once, in the order of the table. args is
-// the whole request.
+// AppendGet answers CONFIG GET pattern...: each name that matches once, in the order of the table. A
+// parameter with two names may come under both. args is the whole request.
 func (c *Config) AppendGet(dst []byte, v resp.Version, args [][]byte) []byte {
 	return appendValues(dst, v, args[2:], c.value)
 }

@@ -177,7 +177,7 @@ func TestParametersOfTheCluster(t *testing.T) {
 }
 
 // TestConfigGetIsBounded: CONFIG GET of many patterns, or of a very long one, is refused before they
-// are matched with all parameters on a loop.
+// are matched with the names of all parameters on a loop.
 func TestConfigGetIsBounded(t *testing.T) {
 	c := New(Options{})
 	f := func(refused bool, patterns ...string) {
@@ -195,7 +195,8 @@ func TestConfigGetIsBounded(t *testing.T) {
 		}
 	}
 	f(false, "MaxMemory", "*")
-	f(false, slices.Repeat([]string{"timeout"}, 500)...)
+	f(false, slices.Repeat([]string{"timeout"}, maxMatching/len(allNames))...)
+	f(true, slices.Repeat([]string{"timeout"}, maxMatching/len(allNames)+1)...)
 	f(true, slices.Repeat([]string{"x*"}, 1000)...)
 	f(true, strings.Repeat("*a", 1<<20))
 	f(true, slices.Repeat([]string{strings.Repeat("*a", 200)}, 100)...) // costly to compile

@@ -96,6 +96,14 @@ func parameterIndex(name string) int {
 	panic("BUG: no parameter " + name)
 }
 
+// names are the parameter's one or two names.
+func (p *parameter) names() []string {
+	if p.old == "" {
+		return []string{p.name}
+	}
+	return []string{p.name, p.old}
+}
+
 // findParameter returns the parameter of a name in any case, or nil.
 func findParameter(name []byte) *parameter {
 	for i := range parameters {
@@ -109,9 +117,9 @@ func findParameter(name []byte) *parameter {
 // appendMatching appends those of the parameter's names, which are in lower case, that match one of the
 // glob patterns, which are in lower case too.
 func (p *parameter) appendMatching(names []string, patterns []*glob.Pattern) []string {
-	for _, name := range [...]string{p.name, p.old} {
+	for _, name := range p.names() {
 		matches := func(pattern *glob.Pattern) bool { return pattern.Match([]byte(name)) }
-		if name != "" && slices.ContainsFunc(patterns, matches) {
+		if slices.ContainsFunc(patterns, matches) {
 			names = append(names, name)
 		}
 	}
@@ -124,10 +132,19 @@ const maxMatching, maxPatternBytes = 16 << 10, 32 << 10
 
 const errManyPatterns = "ERR CONFIG GET has too many patterns, or too long ones: ask for fewer at a time"
 
-var longestName = slices.MaxFunc(parameters, func(a, b parameter) int { return len(a.name) - len(b.name) }).name
+var (
+	// allNames are the names of all parameters.
+	allNames = func() (names []string) {
+		for i := range parameters {
+			names = append(names, parameters[i].names()...)
+		}
+		return names
+	}()
+	longestName = slices.MaxFunc(allNames, func(a, b string) int { return len(a) - len(b) })
+)
 
 // lowerPatterns returns the patterns of a CONFIG GET in lower case. It reports false if they are more
-// than a loop can match with all parameters.
+// than a loop can match with the names of all parameters.
 func lowerPatterns(patterns [][]byte) (lower []*glob.Pattern, ok bool) {
 	cost, size := 0, 0
 	for _, text := range patterns {
@@ -138,7 +155,7 @@ func lowerPatterns(patterns [][]byte) (lower []*glob.Pattern, ok bool) {
 		if err != nil {
 			return nil, false
 		}
-		if cost += len(parameters) * pattern.Cost([]byte(longestName)); cost > maxMatching {
+		if cost += len(allNames) * pattern.Cost([]byte(longestName)); cost > maxMatching {
 			return nil, false
 		}
 		lower = append(lower, pattern)
