@@ -31,6 +31,13 @@ func (v Parts) SizeOf(plane, number int) int {
 	return max(1, s.e.classes.size(class-1)+1-partHeadSize)
 }
 
+// CellOf is how many bytes of a part its cell holds: all of them, unless the part is too big for a cell.
+// The part itself is not read.
+func (v Parts) CellOf(plane, number int) int {
+	c := v.t.s.cells
+	return c.partSize(c.cellOf(&v.head().planes[plane], uint32(number))) - partHeadSize
+}
+
 // Edit is Part for a caller that changes the part. nil also if the part is too big for a cell and
 // pinned: Resize gives it another extent.
 func (v Parts) Edit(plane, number int) []byte {

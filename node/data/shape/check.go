@@ -55,7 +55,7 @@ func (t *Table) Check() error {
 func (t *Tree) Check() error {
 	s, c := t.state(), treeCheck{t: t, indexed: map[named]int{}}
 	if s.count() == 0 {
-		if n := t.V.Count(t.Leaves); n > 1 || t.V.Count(t.Nodes) > 0 || s.bytes() != 0 {
+		if n := t.V.Count(t.Leaves) - c.tombstones(); n > 1 || t.V.Count(t.Nodes) > 0 || s.bytes() != 0 {
 			return fmt.Errorf("an empty tree has %d leaves, %d nodes, %d bytes", n, t.V.Count(t.Nodes), s.bytes())
 		}
 		return c.index()
@@ -64,7 +64,7 @@ func (t *Tree) Check() error {
 		return err
 	}
 	got := [...]int{c.count, c.bytes, c.leaves, c.nodes}
-	if want := [...]int{s.count(), s.bytes(), t.V.Count(t.Leaves), t.V.Count(t.Nodes)}; got != want {
+	if want := [...]int{s.count(), s.bytes(), t.V.Count(t.Leaves) - c.tombstones(), t.V.Count(t.Nodes)}; got != want {
 		return fmt.Errorf("a tree has count, bytes, leaves, nodes %d, counted %d", got, want)
 	}
 	if c.away > t.V.Count(t.Away) {
@@ -98,6 +98,7 @@ func (c *treeCheck) index() error {
 	if n != t.V.Count(t.Index) || !t.index().names(n) {
 		return fmt.Errorf("an index has %d buckets with numbers below %d, for %d leaves", t.V.Count(t.Index), n, t.V.Len(t.Leaves))
 	}
+	stale := map[int]int{} // by leaf
 	for number := range n {
 		b, depth := indexBlock(t.V.Part(t.Index, number)), depthOf(number, n)
 		if size := indexSize(b.count()); size > len(b) {
@@ -105,6 +106,10 @@ func (c *treeCheck) index() error {
 		}
 		for e := range b.count() {
 			x := named{b.hashOf(e, depth, number), leafOf(b.word(e), depth)}
+			if leaf := block(t.V.Part(t.Leaves, x.leaf)); leaf != nil && leaf.isTombstone() {
+				stale[x.leaf]++
+				continue
+			}
 			if c.indexed[x]--; bucket(uint64(x.hash), n) != number || c.indexed[x] < 0 {
 				return fmt.Errorf("bucket %d of %d has %x in leaf %d", number, n, x.hash, x.leaf)
 			}
@@ -113,6 +118,31 @@ func (c *treeCheck) index() error {
 	}
 	if c.count != 0 {
 		return fmt.Errorf("%d entries are not in the index", c.count)
+	}
+	return c.stale(stale)
+}
+
+// tombstones is how many of the leaves are tombstones.
+func (c *treeCheck) tombstones() (n int) {
+	for number := range c.t.V.Len(c.t.Leaves) {
+		if b := block(c.t.V.Part(c.t.Leaves, number)); b != nil && b.isTombstone() {
+			n++
+		}
+	}
+	return n
+}
+
+// stale checks that tombstones have the index's entries that name them, whose numbers stand by leaf.
+func (c *treeCheck) stale(named map[int]int) error {
+	sum := 0
+	for leaf, n := range named {
+		if got := block(c.t.V.Part(c.t.Leaves, leaf)).named(); got != n {
+			return fmt.Errorf("%d entries of the index name tombstone %d, which has %d", n, leaf, got)
+		}
+		sum += n
+	}
+	if tombstones := c.tombstones(); tombstones != len(named) || sum != c.t.state().stale() {
+		return fmt.Errorf("%d stale entries name %d of %d tombstones, counted %d", sum, len(named), tombstones, c.t.state().stale())
 	}
 	return nil
 }

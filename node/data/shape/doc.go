@@ -65,7 +65,12 @@
 //   - Numbers of blocks of a table have no gaps. An entry is in the block that its hash names; the
 //     hash is the engine's: clients do not know it, and each value has its own (engine.Parts.Salt).
 //   - Of a tree no leaf and no node is empty, and only the root may have one child for long. The
-//     index of a ranked tree has one entry for each of the tree's, and nothing else.
+//     index of a ranked tree has one entry for each of the tree's, and stale ones. These name tombstones:
+//     what is left of leaves that were removed whole, so that their entries are not looked for one by one.
+//     A tombstone takes 24 bytes. It keeps its number until no entry names it. A deletion merges or sweeps
+//     buckets of the index while more entries are stale than not (tree_tombstones.go). An insertion sweeps
+//     none. So after the deletion of a long range up to as many stale entries as others, 5 bytes each, stay
+//     with their tombstones until there are more deletions.
 //   - Views (Item, Element, Entry) are valid until the next call that may change the value.
 //   - Nothing here allocates on the Go heap, with the exception of errors and of pins.
 //   - Check walks through all of a table or tree; tests call it. The tests of this package run random

@@ -26,7 +26,8 @@ import (
 // Leaves keep their numbers when they move, and when nodes change. What changes leaf is noted here:
 // half of a leaf that is split, and all of one that is merged.
 //
-// There is one entry for each entry of the tree, also while a member has two of them.
+// There is one entry for each entry of the tree, also while a member has two of them, and stale ones of
+// leaves that were removed whole (tree_tombstones.go).
 type leafIndex struct {
 	v      engine.Parts
 	plane  int
@@ -173,10 +174,13 @@ func (x leafIndex) remove(h uint32, leaf int) {
 	c[tagAt(at)] = c.tag(last)
 	c.setWord(at, c.word(last))
 	c.setCount(last)
-	if len(c)-indexSize(last) >= max(slack, len(c)/4) {
+	if c.isWide(last) {
 		x.fit(number)
 	}
 }
+
+// isWide reports whether a bucket has a cell that is much too long for n entries.
+func (b indexBlock) isWide(n int) bool { return len(b)-indexSize(n) >= max(slack, len(b)/4) }
 
 // move notes that an entry with a hash has changed leaf.
 func (x leafIndex) move(h uint32, from, to int) {

@@ -117,23 +117,18 @@ func (x leafIndex) split(n int) bool {
 	return true
 }
 
-// shrink merges the last buckets with those that they were split from, if the index has more of them
-// than it should for so many entries.
-func (x leafIndex) shrink(count int) {
-	n := x.v.Len(x.plane)
-	for splits := 0; splits < moreSplits && n > 1 && count < n*indexFull/2; splits++ {
-		if !x.names(n-1) || !x.merge(n-1) {
-			return
-		}
-		n--
-	}
+// shrinks reports whether an index of n buckets has more of them than it should for so many entries.
+func (x leafIndex) shrinks(n, count int) bool {
+	return n > 1 && count < n*indexFull/2 && x.names(n-1)
 }
+
+// splitFrom is the bucket that the last one was split from.
+func splitFrom(last int) int { return last - 1<<(bits.Len(uint(last))-1) }
 
 // merge puts the entries of the last bucket into the one that it was split from, if there is a free
 // cell for them, and reports whether it has.
 func (x leafIndex) merge(last int) bool {
-	depth := uint(bits.Len(uint(last)) - 1)
-	into := last - 1<<depth
+	depth, into := uint(bits.Len(uint(last))-1), splitFrom(last)
 	from, b := indexBlock(x.v.Part(x.plane, last)), indexBlock(x.v.Part(x.plane, into))
 	size := indexSize(from.count() + b.count())
 	if size > maxBlock {

@@ -57,10 +57,11 @@ const TreeOwn = 24
 
 // treeState is the own bytes of a tree.
 //
-//	count │ root │ bytes of all leaves' entries │ height
-//	  4      4                 8                    1
+//	count │ root │ bytes of all leaves' entries │ height │ swept │ stale
+//	  4      4                 8                    1        3       4
 //
-// A tree of height 0 has one leaf, its root, or none if it is empty.
+// A tree of height 0 has one leaf, its root, or none if it is empty. The last two are of a ranked
+// tree (tree_tombstones.go).
 type treeState []byte
 
 func (s treeState) count() int     { return int(binary.LittleEndian.Uint32(s)) }
@@ -73,6 +74,11 @@ func (s treeState) setRoot(n, height int) {
 	binary.LittleEndian.PutUint32(s[4:], uint32(n))
 	s[16] = byte(height)
 }
+
+const (
+	sweptAt = 17
+	staleAt = 20
+)
 
 func (t *Tree) state() treeState { return treeState(ownBytes(t.V, t.Pin)[t.Own : t.Own+TreeOwn]) }
 

@@ -197,7 +197,7 @@ func (t *Tree) setParent(child, parent int, isLeaf bool) {
 	}
 }
 
-// dropChild takes a child, which was freed, out of the node at a level of the way.
+// dropChild takes a child, which is gone, out of the node at a level of the way.
 func (t *Tree) dropChild(w *way, level, child int) {
 	number := w.nodes[level].node
 	n := node(t.V.Edit(t.Nodes, number))

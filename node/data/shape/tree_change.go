@@ -44,7 +44,7 @@ func (t *Tree) Insert(rank uint64, first, second []byte) (added bool, err error)
 	if err := t.mayInsert(t.bytesOf(&x)); err != nil {
 		return false, err
 	}
-	if err := t.index().reserve(x.hash(), t.Len()+1); err != nil {
+	if err := t.reserveIndex(x.hash()); err != nil {
 		return false, err
 	}
 	if w, err = t.insert(w, &x); err != nil {
@@ -111,7 +111,11 @@ func (t *Tree) insert(w way, x *newEntry) (way, error) {
 
 // firstLeaf gives a tree without leaves its first one.
 func (t *Tree) firstLeaf() error {
-	if t.V.Count(t.Leaves) > 0 {
+	s := t.state()
+	if s.count() > 0 {
+		return nil
+	}
+	if root := block(t.V.Part(t.Leaves, s.root())); root != nil && !root.isTombstone() {
 		return nil
 	}
 	size := blockHead + leafLead + t.front() + t.Items
@@ -251,11 +255,53 @@ func (t *Tree) DeleteSome(position, n int) int {
 	if !t.Ranked {
 		return t.deleteFrom(&w, n)
 	}
-	b := block(t.V.Part(t.Leaves, w.leaf))
-	t.index().removeAll(t, b, w.entry, min(w.entry+n, b.count()), b.offset(w.entry), w.leaf)
-	removed := t.deleteFrom(&w, n)
-	t.index().shrink(t.Len())
+	removed, _ := t.deleteRanked(&w, n)
 	return removed
+}
+
+// DeleteRange removes up to n entries from a position of a ranked tree on, and returns how many it has
+// removed. It stops after so many steps, or a few more: an entry takes one, and a leaf that is removed
+// whole takes few. each, unless it is nil, is called for the entries in their order before they go,
+// and takes a step for some of them.
+func (t *Tree) DeleteRange(position, n, steps int, each func(x Entry)) (removed int) {
+	n = min(n, t.Len()-position)
+	for removed < n && steps > 0 {
+		w := t.to(position)
+		some := min(n-removed, block(t.V.Part(t.Leaves, w.leaf)).count()-w.entry)
+		if !t.goesWhole(&w, some) {
+			some = min(some, steps)
+		}
+		if each != nil {
+			left := some
+			t.Walk(position, func(x Entry) bool {
+				each(x)
+				left--
+				return left > 0
+			})
+			steps -= some / eachSteps
+		}
+		_, taken := t.deleteRanked(&w, some)
+		removed += some
+		steps -= taken
+	}
+	return removed
+}
+
+// eachSteps: DeleteRange takes a step for so many calls of each.
+const eachSteps = 4
+
+// deleteRanked is deleteFrom of a ranked tree with its index. It returns how many steps it took.
+func (t *Tree) deleteRanked(w *way, n int) (removed, steps int) {
+	if t.goesWhole(w, n) {
+		removed, steps = t.entomb(w), entombingSteps
+	}
+	if removed == 0 {
+		b := block(t.V.Part(t.Leaves, w.leaf))
+		t.index().removeAll(t, b, w.entry, min(w.entry+n, b.count()), b.offset(w.entry), w.leaf)
+		removed = t.deleteFrom(w, n)
+		steps = removed
+	}
+	return removed, steps + t.tidyIndex(removed)
 }
 
 // deleteFrom is DeleteSome from where the way leads to. The index is not changed.

@@ -101,7 +101,7 @@ func (t *Tree) CutAt(s Spot) {
 	w := t.wayTo(s)
 	t.index().remove(s.hash, s.leaf)
 	t.deleteFrom(&w, 1)
-	t.index().shrink(t.Len())
+	t.tidyIndex(1)
 }
 
 // Move gives the entry at a spot, which has a first string and no second one, another rank. After an

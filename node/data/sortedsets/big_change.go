@@ -88,18 +88,14 @@ func (b *big) remove(w *shape.Work, member []byte) bool {
 	return ok
 }
 
-// removeSpan removes some members that stand behind one another, and adds that to the delta.
-func (b *big) removeSpan(w *shape.Work, from, n int) {
-	left := n
-	if b.v.Fed() {
-		b.tree.Walk(from, func(x shape.Entry) bool {
-			var number shape.Decimal
-			w.NoteDelete(b.v, x.First.Text(&number))
-			left--
-			return left > 0
-		})
+// removeSome removes up to n members that stand behind one another, in so many steps (see
+// shape.Tree.DeleteRange), and adds that to the delta. It returns how many it has removed.
+func (b *big) removeSome(w *shape.Work, from, n, steps int) (removed int) {
+	if !b.v.Fed() {
+		return b.tree.DeleteRange(from, n, steps, nil)
 	}
-	for n > 0 {
-		n -= b.tree.DeleteSome(from, n)
-	}
+	return b.tree.DeleteRange(from, n, steps, func(x shape.Entry) {
+		var number shape.Decimal
+		w.NoteDelete(b.v, x.First.Text(&number))
+	})
 }

@@ -41,8 +41,9 @@
 // cells are read one after the other, and most of the time is memory's. About 200 ns of each ZADD
 // are the benchmark's, which writes and reads a score of 17 digits.
 //
-// The removal of 180,000 of 200,000 members takes 23 ms, 78 with the table. Nearly all of that is
-// the index, from which each member is removed by its name. It could forget the entries of a leaf
-// that is removed whole, and look for those of missing leaves later; but the number of such a leaf
-// could be given to another one before, and then its entries would stay.
+// ZREMRANGEBYRANK of 180,000 of 200,000 members takes a client 12 ms, when it takes redis-server
+// 7.0.15 74 ms (one connection, both processors busy, six rounds in turn, medians). It took 29 ms
+// when each member was looked for in the index: now the leaves that go whole leave that for later.
+// What remains is mostly the sweep, which looks at 1.6 entries of the index for each member that is
+// removed.
 package sortedsets

@@ -1,6 +1,9 @@
 package sortedsets
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -82,8 +85,12 @@ func (s *sorted) popRun(locks *exec.KeyLocks, rest popped, last, paired bool) {
 	if last {
 		p.from = p.to - now
 	}
-	if err := s.removeSpan(p.from, now); err != nil {
+	removed, err := s.removeSome(p.from, now, math.MaxInt)
+	if err != nil {
 		panic("BUG: a shorter value does not fit: " + err.Error())
+	}
+	if removed != now {
+		panic(fmt.Sprintf("BUG: %d members are popped, and %d removed", now, removed))
 	}
 	if now < rest.left {
 		locks.State = &popped{left: rest.left - now, key: rest.key}

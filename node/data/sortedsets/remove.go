@@ -68,7 +68,8 @@ func zRemRangeByScore(r *exec.Request) { removeRange(r, byScore) }
 // zRemRangeByLex: ZREMRANGEBYLEX key min max
 func zRemRangeByLex(r *exec.Request) { removeRange(r, byName) }
 
-// removedAtOnce is how many members are removed under one lock: about 0.05 ms.
+// removedAtOnce is how many members are removed under one lock, or how many steps their removal takes:
+// about 0.05 ms.
 const removedAtOnce = 128
 
 // removeRange removes the members of a range in runs. Between them the command holds the partition.
@@ -90,13 +91,12 @@ func removeRange(r *exec.Request, by by) {
 		return
 	}
 	p := s.rest(&q, locks.Sum)
-	n := s.fewer(p.from, min(p.len(), removedAtOnce))
-	more := p.len() > n
-	if err := s.removeSpan(p.from, n); err != nil {
+	n, err := s.removeSome(p.from, s.fewer(p.from, p.len()), removedAtOnce)
+	if err != nil {
 		r.ReplyValueError(err)
 		return
 	}
-	sum := locks.Sum + int64(n)
+	more, sum := p.len() > n, locks.Sum+int64(n)
 	if !more {
 		r.ReplyInt(sum)
 		return
@@ -116,14 +116,15 @@ func (s *sorted) rest(q *query, removed int64) (p Span) {
 	return p
 }
 
-// fewer is how many of n members from a position on are removed under one lock: not all if they are long,
-// since followers are told their names.
+// fewer is how many of n members from a position on may be removed under one lock: not all if some are
+// long, since followers are told their names. It does not bound sets in which no name is longer than 191
+// bytes: there the steps of removeSome do.
 func (s *sorted) fewer(from, n int) int {
 	if !s.isBig || s.big.v.Count(away) == 0 {
 		return n
 	}
 	count, bytes := 0, 0
-	s.Each(Span{from: from, to: from + n}, func(member shape.Item, _ float64) bool {
+	s.Each(Span{from: from, to: from + min(n, removedAtOnce)}, func(member shape.Item, _ float64) bool {
 		count++
 		bytes += member.Size()
 		return bytes < exec.RunBytes
@@ -131,21 +132,22 @@ func (s *sorted) fewer(from, n int) int {
 	return count
 }
 
-// removeSpan removes members that stand behind one another.
-func (s *sorted) removeSpan(from, n int) error {
+// removeSome removes up to n members that stand behind one another, in so many steps (see
+// shape.Tree.DeleteRange), and returns how many it has removed.
+func (s *sorted) removeSome(from, n, steps int) (removed int, err error) {
 	switch {
 	case n == 0:
-		return nil
+		return 0, nil
 	case s.isBig:
 		w := &s.r.Worker.Work
-		s.big.removeSpan(w, from, n)
+		removed = s.big.removeSome(w, from, n, steps)
 		w.Note(s.big.v)
 		s.shrink()
-		return nil
+		return removed, nil
 	}
 	p := s.edit()
 	for range n {
 		p.Delete(from)
 	}
-	return s.store(p)
+	return n, s.store(p)
 }

@@ -104,7 +104,7 @@ func (s *benchSorted) remove(member []byte) {
 func (s *benchSorted) pop(n int) {
 	s.with(func(x *sorted) {
 		x.Each(Span{to: n}, func(member shape.Item, score float64) bool { s.sum += score; return true })
-		if err := x.removeSpan(0, n); err != nil {
+		if _, err := x.removeSome(0, n, n); err != nil {
 			s.tb.Fatal(err)
 		}
 	})
@@ -188,9 +188,10 @@ func BenchmarkRangeDelete(b *testing.B) {
 		b.StopTimer()
 		s := newBenchSorted(b, 200_000)
 		b.StartTimer()
-		for left := 180_000; left > 0; left -= removedAtOnce {
+		for left := 180_000; left > 0; {
 			s.with(func(x *sorted) {
-				if err := x.removeSpan(10_000, min(left, removedAtOnce)); err != nil {
+				n, err := x.removeSome(10_000, left, removedAtOnce)
+				if left -= n; err != nil {
 					b.Fatal(err)
 				}
 			})
