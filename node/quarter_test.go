@@ -64,7 +64,7 @@ func TestQuarter(t *testing.T) {
 		c.want("EXISTS {t}k", "(integer) 0")
 	}
 	c.want("SET {t}d old", "OK")
-	// ZUNIONSTORE and SORT gather all of it first, in what connections may have, which is a quarter as well.
+	// What ZUNIONSTORE and SORT gather first leaves less than a quarter of the limit for the value.
 	unbuilt := "(error) " + exec.Unbuilt([]byte("{t}d"))
 	for _, x := range []struct {
 		verb, line string
