@@ -58,6 +58,6 @@
 //   - What goroutines work on changes nothing any more once its connection has ended, except for
 //     settings and the rest of a transaction, for which the pipe's next generation waits.
 //   - Few goroutines compute at a time, and they take turns between connections (node/crew). While
-//     loops are strained, each takes a tenth of the time (exec.Step), unless others wait for its
-//     partition.
+//     loops are strained, those that read for KEYS, DUMP, BITCOUNT, a long reply or a SORT of one
+//     value take a tenth of the time (exec.Step), unless a write waits for its turn.
 package node

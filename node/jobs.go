@@ -71,6 +71,7 @@ type effort uint8
 
 const (
 	computes effort = iota // it needs a processor: it takes its turn in the crew
+	rests                  // the same for what only reads: it pauses while loops are strained, see exec.Step
 	waits                  // it waits for others
 	yields                 // nothing: others of the loop have their turn, and no goroutine is needed
 	settles                // it waits for others, and what it changes does not depend on the connection
@@ -240,18 +241,29 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 			post()
 		})
 	}
+	if e == rests && len(j.keeps) > 0 {
+		e = computes // others wait for these partitions
+	}
 	switch e {
 	case computes:
+		n.pressing.Add(1)
 		n.crew.Go(&cn.queue, func() {
-			if len(j.keeps) == 0 { // or other clients of these partitions would wait longer
-				ctx = exec.WithSteps(ctx, n.strained)
-			}
+			n.pressing.Add(-1)
+			work()
+		})
+	case rests:
+		n.crew.Go(&cn.queue, func() {
+			ctx = exec.WithSteps(ctx, n.mayRest)
 			work()
 		})
 	case waits, settles:
 		n.goJob(work)
 	}
 }
+
+// mayRest reports whether a goroutine should pause. It does not while work waits for a place in the
+// crew that others wait for, or that begins anew if what it reads changes: pauses keep the place.
+func (n *Node) mayRest() bool { return n.pressing.Load() == 0 && n.strained() }
 
 // context returns what ends with the connection.
 func (cn *conn) context() context.Context {

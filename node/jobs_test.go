@@ -7,11 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
-	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/crew"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -466,32 +464,4 @@ func TestUploadBehindADeferredOne(t *testing.T) {
 	p.raw("STRLEN other", ":400000")
 	p.raw("GETRANGE k 999999 1000000", "$2\r\nab")
 	eventually(t, "all is freed", func() bool { return n.engine.Stats().Staged == 0 })
-}
-
-// What a goroutine does pauses while loops are strained, unless clients of its partition wait for it.
-func TestWorkPauses(t *testing.T) {
-	n := startNode(t)
-	var asked atomic.Int64
-	strained := sync.OnceFunc(func() {
-		n.strained = func() bool {
-			asked.Add(1)
-			return true
-		}
-	})
-	if err := n.cfg.Group.Each(func(*netloop.Loop) { strained() }); err != nil {
-		t.Fatal(err)
-	}
-	setLong(t, n, "{k}a")
-	c := dial(t, n.Addr())
-	c.want("KEYS *", `1) "{k}a"`)
-	if asked.Load() == 0 {
-		t.Error("KEYS never pauses")
-	}
-	asked.Store(0)
-	p := laterPipe(t, n, "large", 1)
-	p.raw("BITOP OR {k}b"+strings.Repeat(" {k}a", 50), "-DUNLINLATER 1")
-	p.frame("BITOP", push(1, fmt.Sprintf(":%d", million)))
-	if asked.Load() > 0 {
-		t.Error("BITOP pauses, and others of its partition wait")
-	}
 }

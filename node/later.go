@@ -18,21 +18,24 @@ import (
 
 // AnswerLater has a goroutine call f, and appends the reply that f returns.
 func (r *request) AnswerLater(f func(ctx context.Context) (reply []byte)) {
-	r.haveAnswered(computes, true, f, nil)
+	r.haveAnswered(rests, true, f, nil)
 }
 
 // GatherLater has a goroutine call f, and appends the reply that f gathers.
 func (r *request) GatherLater(f func(ctx context.Context, reply *exec.Gathered)) {
-	r.gatherLater(computes, true, f, nil)
+	r.gatherLater(rests, true, f, nil)
 }
 
 // Later hands w to a goroutine.
 func (r *request) Later(w exec.Work) {
-	e, how := computes, pinned
-	if plans[r.Cmd.ID].keys == anySlots {
+	e, how := rests, pinned
+	switch {
+	case plans[r.Cmd.ID].keys == anySlots:
 		e, how = waits, halfway
-	} else if r.Cmd.Flags&command.Write != 0 {
-		how = again
+	case r.Cmd.Flags&command.Write != 0:
+		e, how = computes, again
+	case r.Cmd.Flags&command.Internal != 0:
+		e = computes // another node waits
 	}
 	if rest, ok := w.(*exec.Rest); ok {
 		if e = yields; rest.Waits() {
@@ -53,14 +56,21 @@ func (r *request) workLater(w exec.Work, e effort, how progress) {
 	waiter, _ := w.(exec.Waiter)
 	cn.run(j, e, func(ctx context.Context) {
 		if j.of != nil || ctx.Err() == nil {
-			begun := time.Now()
-			if w.Run(ctx); e == computes {
-				j.worked += time.Since(begun) - exec.Paused(ctx)
+			took := timeOf(ctx, func() { w.Run(ctx) })
+			if e == computes || e == rests {
+				j.worked += took
 			}
 		}
 	}, waiter, func() {
 		cn.finish(j, func(r *request) { w.Reply(&r.Request) }, w.End)
 	})
+}
+
+// timeOf calls f and returns how long it took, without the pauses of exec.Step.
+func timeOf(ctx context.Context, f func()) time.Duration {
+	begun, paused := time.Now(), exec.Paused(ctx)
+	f()
+	return time.Since(begun) - (exec.Paused(ctx) - paused)
 }
 
 // KeepArgs makes a long request's arguments stay where they are, see exec.Host.
@@ -111,7 +121,7 @@ func (r *request) Cover() ring.PartitionSet {
 // the view has changed, f may have found keys of a partition that this node has lost meanwhile. A
 // part of a reply must be right about that, so CoverLater calls f again.
 func (r *request) CoverLater(f func(ctx context.Context, covered *ring.PartitionSet, reply *exec.Gathered)) {
-	r.gatherCover(computes, f)
+	r.gatherCover(rests, f)
 }
 
 // coverLater is CoverLater with some effort, for short replies.
@@ -253,9 +263,7 @@ func (r *request) gatherLater(e effort, keyed bool, f func(ctx context.Context, 
 	var took time.Duration
 	cn.run(j, e, func(ctx context.Context) {
 		if keyed || ctx.Err() == nil {
-			begun := time.Now()
-			f(ctx, &reply)
-			took = time.Since(begun)
+			took = timeOf(ctx, func() { f(ctx, &reply) })
 		}
 	}, nil, func() {
 		timing.end(took)

@@ -163,6 +163,8 @@ type Node struct {
 	cancel context.CancelFunc
 	jobs   sync.WaitGroup
 	crew   *crew.Crew // does what takes too long for a loop
+	// pressing counts the work that waits for a place in the crew, and must not rest.
+	pressing atomic.Int64
 }
 
 // Start opens the engine and begins to accept connections. Until SetTable, the node answers

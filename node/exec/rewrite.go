@@ -227,7 +227,7 @@ func (w *Rewrite) Value(i int) ([]byte, error) { return valueOf(w.Args, w.upload
 // Write appends b, which is copied, to the staged value. It stops with ctx's error when ctx ends.
 func (w *Rewrite) Write(ctx context.Context, b []byte) error {
 	for len(b) > 0 {
-		if err := Step(ctx); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		piece := b[:min(len(b), RewriteStep)]

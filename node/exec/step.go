@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// steps are the work of one goroutine, which takes a tenth of the time while clients have to wait for
-// the loops: it pauses between them. It must hold nothing meanwhile that others wait for.
+// steps are the work of one goroutine for a command that only reads. While clients have to wait for the
+// loops, it takes a tenth of the time: the goroutine pauses between steps. Meanwhile it keeps its pins
+// and its place in the crew, but no lock and no partition.
 type steps struct {
-	strained func() bool
-	begun    time.Time // the present one
+	strained func() bool // it also returns false while something urgent waits for the place
+	begun    time.Time   // the present one
 	paused   time.Duration
 }
 

@@ -184,7 +184,7 @@ func combineAll(ctx context.Context, w *exec.Rewrite, op bitstring.Combination, 
 	}
 	piece := make([]byte, min(length, bitstring.CombineStep))
 	for at := 0; at < length && err == nil; at += len(piece) {
-		if err = exec.Step(ctx); err != nil {
+		if err = ctx.Err(); err != nil {
 			break
 		}
 		piece = piece[:min(len(piece), length-at)]

@@ -1,0 +1,122 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/crew"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// strain makes the node's loops strained, gives its crew one place, and counts how often a goroutine
+// asks whether it should pause.
+func strain(t *testing.T, n *Node) (asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	once := sync.OnceFunc(func() {
+		n.strained = func() bool {
+			asked.Add(1)
+			return true
+		}
+		n.crew = crew.New(1, n.goJob)
+	})
+	if err := n.cfg.Group.Each(func(*netloop.Loop) { once() }); err != nil {
+		t.Fatal(err)
+	}
+	return asked
+}
+
+// pauseOf returns how long a goroutine pauses behind a step.
+func pauseOf(ctx context.Context) time.Duration {
+	before := exec.Paused(ctx)
+	for begun := time.Now(); time.Since(begun) < time.Millisecond; {
+	}
+	_ = exec.Step(ctx)
+	return exec.Paused(ctx) - before
+}
+
+// What a goroutine does for a command that only reads pauses while loops are strained. One that
+// changes something does not pause: others wait for its partition, or its sources change meanwhile.
+func TestWorkPauses(t *testing.T) {
+	n := startNode(t)
+	asked := strain(t, n)
+	setLong(t, n, "{k}a")
+	c, p := dial(t, n.Addr()), laterPipe(t, n, "large", 1)
+	c.want("KEYS *", `1) "{k}a"`)
+	if asked.Load() == 0 {
+		t.Error("KEYS never pauses")
+	}
+	asked.Store(0)
+	sources := strings.Repeat(" {k}a", 50)
+	p.raw("BITOP OR {k}b"+sources, "-DUNLINLATER 1")
+	p.frame("BITOP", push(1, fmt.Sprintf(":%d", million)))
+	if asked.Load() > 0 {
+		t.Error("BITOP pauses, and others of its partition wait")
+	}
+	c.want("BITOP OR {k}b"+sources, fmt.Sprintf("(integer) %d", million))
+	if asked.Load() > 0 {
+		t.Error("a client's BITOP pauses, and its sources change")
+	}
+}
+
+// No work pauses while work that must not rest waits for its place in the crew.
+func TestNoPausesBeforeWrites(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	strain(t, n)
+	c := dial(t, n.Addr())
+	c.want("PING", "PONG")
+	at, pauses := make(chan bool), make(chan time.Duration)
+	end := sync.OnceFunc(func() { close(at) })
+	defer end()
+	work := &slowWork{}
+	work.begin(n, func(ctx context.Context, _ *worker) {
+		for range at {
+			pauses <- pauseOf(ctx)
+		}
+	})
+	step := func(what string, want bool) {
+		t.Helper()
+		at <- true
+		if got := <-pauses; got > 0 != want {
+			t.Errorf("%s, a step is followed by a pause of %v", what, got)
+		}
+	}
+	step("with nothing behind it", true)
+	p, other := laterPipe(t, n, "common", 1), dial(t, n.Addr())
+	p.raw("SETRANGE k 1000000 x", "-DUNLINLATER 1")
+	step("before a write of a pipe", false)
+	p.conn.Close()
+	eventually(t, "nothing waits", func() bool { return n.pressing.Load() == 0 })
+	step("behind the end of the pipe", true)
+	other.send("SETRANGE k 1000000 x")
+	eventually(t, "the write waits", func() bool { return n.pressing.Load() == 1 })
+	step("before a client's write", false)
+	end()
+	if got := other.next(); got != "(integer) 1000001" || n.pressing.Load() != 0 {
+		t.Errorf("SETRANGE answers %s, and %d pieces of work wait", got, n.pressing.Load())
+	}
+}
+
+// Pauses do not count as time of the command.
+func TestTimeWithoutPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := exec.WithSteps(t.Context(), func() bool { return true })
+		for range 2 {
+			begun := time.Now()
+			got := timeOf(ctx, func() {
+				time.Sleep(time.Millisecond)
+				_ = exec.Step(ctx)
+			})
+			if total := time.Since(begun); got != time.Millisecond || total != 10*time.Millisecond {
+				t.Errorf("work took %v of %v, want 1ms of 10ms", got, total)
+			}
+		}
+	})
+}
