@@ -24,6 +24,10 @@ const (
 	besideClients = 20
 	besideKeys    = 10_000
 	besideRate    = 2000 // commands a second
+	// besideRoom is the memory that strings find before something is evicted for them, and besideFill how
+	// many are set until the next look.
+	besideRoom = 8 << 20
+	besideFill = 2048
 	// besideLeast is how long clients are measured beside a work at least: what goes on behind its reply
 	// counts.
 	besideLeast = 3 * time.Second
@@ -46,13 +50,7 @@ var besideWorks = []besideWork{
 	{name: "COPY again", do: doing("COPY", "big", "second{big}")},
 	{name: "expiry", do: doing("PEXPIRE", "second{big}", "1")},
 	{name: "its owner leaves", only: moving, do: ownerLeaves},
-	{name: "eviction", do: func(_ context.Context, _ *live, t *talk) error {
-		if _, err := t.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru"); err != nil {
-			return err
-		}
-		_, err := t.do("CONFIG", "SET", "maxmemory", "100mb")
-		return err
-	}},
+	{name: "eviction", do: evict},
 }
 
 // moving is the peer in which a partition can move.
@@ -62,6 +60,40 @@ func doing(words ...string) func(context.Context, *live, *talk) error {
 	return func(_ context.Context, _ *live, t *talk) error {
 		_, err := t.do(words...)
 		return err
+	}
+}
+
+// evict fills the peer with strings until the hash is gone.
+func evict(ctx context.Context, _ *live, t *talk) error {
+	info, err := t.do("INFO", "memory")
+	if err != nil {
+		return err
+	}
+	_, text, _ := strings.Cut(info, "\r\nused_memory:")
+	used, err := strconv.Atoi(text[:max(0, strings.IndexByte(text, '\r'))])
+	if err != nil {
+		return fmt.Errorf("cannot read the memory used: %w", err)
+	}
+	if _, err := t.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru"); err != nil {
+		return err
+	}
+	if _, err := t.do("CONFIG", "SET", "maxmemory", strconv.Itoa(used+besideRoom)); err != nil {
+		return err
+	}
+	value := strings.Repeat("x", 1000)
+	for done := 0; ; done += besideFill {
+		_, err := t.run(ctx, 0, func(i int) []string {
+			if i == besideFill {
+				return nil
+			}
+			return []string{"SET", "filler:" + strconv.Itoa(done+i), value}
+		})
+		if err != nil {
+			return err
+		}
+		if there, err := t.do("EXISTS", "big"); err != nil || there == "0" {
+			return err
+		}
 	}
 }
 
