@@ -151,6 +151,7 @@ func (r *request) gatherCover(e effort, f func(ctx context.Context, covered *rin
 				return
 			}
 			reply.End()
+			exec.Hurry(ctx) // the longer a try takes, the likelier comes the next table
 		}
 		reply.Head = resp.AppendError(nil, errTakingOver)
 	}, nil)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,9 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/crew"
 	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // strain makes the node's loops strained, gives its crew one place, and counts how often a goroutine
@@ -101,6 +105,40 @@ func TestNoPausesBeforeWrites(t *testing.T) {
 	end()
 	if got := other.next(); got != "(integer) 1000001" || n.pressing.Load() != 0 {
 		t.Errorf("SETRANGE answers %s, and %d pieces of work wait", got, n.pressing.Load())
+	}
+}
+
+// A command over all keys that begins again, because a table has come, pauses no more.
+func TestNoPausesBehindATable(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	strain(t, n)
+	c := dial(t, n.Addr())
+	c.want("PING", "PONG")
+	pauses := make(chan time.Duration, coverTries)
+	cover := func(ctx context.Context, _ *ring.PartitionSet) []byte {
+		if pauses <- pauseOf(ctx); len(pauses) == 1 {
+			giveAway(n, 0)
+		}
+		return resp.AppendOK(nil)
+	}
+	w := n.workers[0]
+	w.loop.Post(func() {
+		for cn := range w.conns {
+			r := w.begin(cn)
+			r.Cmd, r.Part, r.wanted = command.ByID(command.Keys), true, allPartitions
+			r.coverLater(rests, cover)
+			r.Part = false
+			w.end(r, 0, 0)
+		}
+	})
+	c.read()
+	close(pauses)
+	var all []time.Duration
+	for pause := range pauses {
+		all = append(all, pause)
+	}
+	if len(all) < 2 || all[0] == 0 || slices.Max(all[1:]) > 0 {
+		t.Errorf("the tries pause for %v, want only the first to pause, and another one", all)
 	}
 }
 

@@ -12,6 +12,7 @@ type steps struct {
 	strained func() bool // it also returns false while something urgent waits for the place
 	begun    time.Time   // the present one
 	paused   time.Duration
+	hurried  bool // it pauses no more
 }
 
 const (
@@ -40,6 +41,13 @@ func Step(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Hurry has Step pause no more for the context's goroutine, which calls Hurry.
+func Hurry(ctx context.Context) {
+	if s, ok := ctx.Value(stepsKey{}).(*steps); ok {
+		s.hurried = true
+	}
+}
+
 // Paused returns how long Step has paused.
 func Paused(ctx context.Context) time.Duration {
 	if s, ok := ctx.Value(stepsKey{}).(*steps); ok {
@@ -54,7 +62,7 @@ func (s *steps) end(ctx context.Context) {
 	if took < shortestStep {
 		return
 	}
-	if s.begun = now; !s.strained() {
+	if s.begun = now; s.hurried || !s.strained() {
 		return
 	}
 	pause := time.NewTimer(pauseShare * min(took, longestStep))
