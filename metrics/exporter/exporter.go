@@ -14,14 +14,14 @@ import (
 // Exporter has the collectors of one process. Any goroutine may call its methods.
 type Exporter struct {
 	registry *prometheus.Registry
-	scrapes  *collections // of registry
+	scrapes  *scrapes // of registry
 }
 
 // New returns an Exporter of the process itself: its version, the Go runtime, and what the
 // operating system counts.
 func New(version string) *Exporter {
 	e := &Exporter{registry: prometheus.NewRegistry()}
-	e.scrapes = newCollections(e.registry)
+	e.scrapes = newScrapes(e.registry)
 	e.registry.MustRegister(
 		buildInfo(version),
 		collectors.NewGoCollector(),

@@ -10,9 +10,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// TestCollectionsRest: one collection at a time, and while loops are strained none for nine times as
+// TestScrapesRest: one scrape at a time, and while loops are strained none for nine times as
 // long behind each.
-func TestCollectionsRest(t *testing.T) {
+func TestScrapesRest(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		strained    bool
@@ -20,11 +20,11 @@ func TestCollectionsRest(t *testing.T) {
 	}{
 		{name: "calm", took: time.Millisecond, three: 3 * time.Millisecond},
 		{name: "strained", strained: true, took: time.Millisecond, three: 21 * time.Millisecond},
-		{name: "interrupted", strained: true, took: time.Second, three: 3*time.Second + 2*9*longestCollection},
+		{name: "interrupted", strained: true, took: time.Second, three: 3*time.Second + 2*9*longestScrape},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				all := newCollections(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+				all := newScrapes(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 					time.Sleep(c.took)
 					return nil, nil
 				}))
@@ -41,7 +41,7 @@ func TestCollectionsRest(t *testing.T) {
 				}
 				asking.Wait()
 				if got := time.Since(begun); got != c.three {
-					t.Errorf("three collections take %v, want %v", got, c.three)
+					t.Errorf("three scrapes take %v, want %v", got, c.three)
 				}
 				time.Sleep(time.Second) // the last rest ends
 			})
