@@ -132,10 +132,9 @@ func TestNoPausesBehindATable(t *testing.T) {
 		}
 	})
 	c.read()
-	close(pauses)
 	var all []time.Duration
-	for pause := range pauses {
-		all = append(all, pause)
+	for range len(pauses) {
+		all = append(all, <-pauses)
 	}
 	if len(all) < 2 || all[0] == 0 || slices.Max(all[1:]) > 0 {
 		t.Errorf("the tries pause for %v, want only the first to pause, and another one", all)
