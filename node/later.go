@@ -18,24 +18,30 @@ import (
 
 // AnswerLater has a goroutine call f, and appends the reply that f returns.
 func (r *request) AnswerLater(f func(ctx context.Context) (reply []byte)) {
-	r.haveAnswered(rests, true, f, nil)
+	r.haveAnswered(r.computing(), true, f, nil)
 }
 
 // GatherLater has a goroutine call f, and appends the reply that f gathers.
 func (r *request) GatherLater(f func(ctx context.Context, reply *exec.Gathered)) {
-	r.gatherLater(rests, true, f, nil)
+	r.gatherLater(r.computing(), true, f, nil)
+}
+
+// computing is the effort of a goroutine that computes for the present command.
+func (r *request) computing() effort {
+	if r.Cmd.Flags&(command.Write|command.Internal) != 0 {
+		return computes // others wait for it, or what it reads is only here
+	}
+	return rests
 }
 
 // Later hands w to a goroutine.
 func (r *request) Later(w exec.Work) {
-	e, how := rests, pinned
+	e, how := r.computing(), pinned
 	switch {
 	case plans[r.Cmd.ID].keys == anySlots:
 		e, how = waits, halfway
 	case r.Cmd.Flags&command.Write != 0:
-		e, how = computes, again
-	case r.Cmd.Flags&command.Internal != 0:
-		e = computes // another node waits
+		how = again
 	}
 	if rest, ok := w.(*exec.Rest); ok {
 		if e = yields; rest.Waits() {

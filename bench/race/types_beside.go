@@ -33,12 +33,14 @@ const (
 	besideLeast = 3 * time.Second
 	// movesLimit bounds the departure of a node.
 	movesLimit = time.Minute
+	// evictLimit bounds filling a peer until the hash is evicted. None promises to evict it.
+	evictLimit = 30 * time.Second
 )
 
 // besideWork is what a peer is asked for, by the connection of another client.
 type besideWork struct {
 	name string
-	only string // the one peer that does it; empty: all but that
+	only string // the one peer that does it; empty: all but moving, which only shows nothing beside it
 	do   func(ctx context.Context, l *live, t *talk) error
 }
 
@@ -63,6 +65,8 @@ func doing(words ...string) func(context.Context, *live, *talk) error {
 	}
 }
 
+var errNotEvicted = fmt.Errorf("the hash is not evicted after %v", evictLimit)
+
 // evict fills the peer with strings until the hash is gone.
 func evict(ctx context.Context, _ *live, t *talk) error {
 	info, err := t.do("INFO", "memory")
@@ -80,6 +84,8 @@ func evict(ctx context.Context, _ *live, t *talk) error {
 	if _, err := t.do("CONFIG", "SET", "maxmemory", strconv.Itoa(used+besideRoom)); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, evictLimit, errNotEvicted)
+	defer cancel()
 	value := strings.Repeat("x", 1000)
 	for done := 0; ; done += besideFill {
 		_, err := t.run(ctx, 0, func(i int) []string {
@@ -151,7 +157,11 @@ func (r *race) runBeside(ctx context.Context, o typesOptions, w io.Writer) error
 		}
 		defer t.close()
 		fmt.Fprintf(r.say, "a hash of %d fields on %s\n", fields, l.name)
-		if _, err := t.run(ctx, fillLimit, bigHash(fields)); err != nil {
+		done, err := t.run(ctx, fillLimit, bigHash(fields))
+		if err == nil && done*besideAtOnce < fields {
+			err = fmt.Errorf("%s has set only %d of %d fields in %v", l.name, done*besideAtOnce, fields, fillLimit)
+		}
+		if err != nil {
 			return err
 		}
 		c := load.Config{Addr: l.addr, Clients: besideClients, Pipeline: 1, Sets: 1, Gets: 3, Prefix: "small:",
@@ -174,7 +184,8 @@ func (r *race) runBeside(ctx context.Context, o typesOptions, w io.Writer) error
 				at(0.5), at(0.99), at(0.999), b.waits.Max.Seconds()*1000))
 		}
 	}
-	fmt.Fprintf(w, "\nWhat clients of small keys wait beside work on a hash of %d fields: %d commands a second, ms\n\n", fields, besideRate)
+	fmt.Fprintf(w, "\nWhat clients of small keys wait beside work on a hash of %d fields: %d commands a second, ms\n\n",
+		fields, besideRate)
 	writeTable(w, "peer\twork\tits s\tp50\tp99\tp99.9\tlongest", lines)
 	return nil
 }

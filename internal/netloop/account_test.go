@@ -98,26 +98,43 @@ func TestOutputIsCharged(t *testing.T) {
 // Conns that have their turn in one iteration share memory for the buffers of a few: what the first of
 // them are answered is written before the last are read.
 func TestIterationFitsMemory(t *testing.T) {
-	const conns = 3 * testFloor >> minClass
-	s := newStarver(newPurse(0), testFloor)
-	ln := s.listen(t)
-	all := make([]net.Conn, conns)
-	for i := range all {
-		all[i] = dialTo(t, ln)
+	for _, floor := range []int64{turnRoom - 1<<minClass, testFloor} {
+		conns := 3 * int(floor) >> minClass
+		s := newStarver(newPurse(0), floor)
+		ln := s.listen(t)
+		all := make([]net.Conn, conns)
+		for i := range all {
+			all[i] = dialTo(t, ln)
+		}
+		eventually(t, ln.group, "all are accepted", func(l *Loop) bool { return l.stats.Accepted == uint64(conns) })
+		begun, sent := make(chan struct{}), make(chan struct{})
+		ln.group.Loops()[0].Post(func() {
+			close(begun)
+			<-sent
+		})
+		<-begun
+		for _, nc := range all {
+			write(t, nc, "10\n")
+		}
+		close(sent)
+		for _, nc := range all {
+			expect(t, nc, "xxxxxxxxxx")
+		}
 	}
-	eventually(t, ln.group, "all are accepted", func(l *Loop) bool { return l.stats.Accepted == conns })
-	begun, sent := make(chan struct{}), make(chan struct{})
-	ln.group.Loops()[0].Post(func() {
-		close(begun)
-		<-sent
-	})
-	<-begun
-	for _, nc := range all {
-		write(t, nc, "10\n")
+}
+
+// What is flushed early is not what has inserts: their turns are counted by iterations.
+func TestInsertsAreNotFlushedEarly(t *testing.T) {
+	conn := func(inserts int) *Conn {
+		return &Conn{closed: true, dirty: true, inserts: make([]insert, inserts)} // flush only takes the mark
 	}
-	close(sent)
-	for _, nc := range all {
-		expect(t, nc, "xxxxxxxxxx")
+	first, kept, last := conn(0), conn(1), conn(0)
+	l := Loop{dirtyConns: []*Conn{first, kept, last}}
+	if n := l.flushEarly(); n != 2 || first.dirty || !kept.dirty || last.dirty {
+		t.Errorf("%d conns are flushed early, left %t, %t, %t", n, first.dirty, kept.dirty, last.dirty)
+	}
+	if len(l.dirtyConns) != 1 || l.dirtyConns[0] != kept {
+		t.Errorf("%d conns are left for the end of the iteration", len(l.dirtyConns))
 	}
 }
 

@@ -158,7 +158,7 @@ func (l *Loop) setNow(now time.Duration) {
 func (l *Loop) Post(f func()) { l.mail.post(f) }
 
 // OnIterationEnd runs f in every iteration, after all input and posted functions have been handled
-// and before this iteration's output is written. Keep hooks few and quick.
+// and before this iteration's output is written, but for what is flushed early. Keep hooks few and quick.
 func (l *Loop) OnIterationEnd(f func()) { l.hooks = append(l.hooks, f) }
 
 // run is the loop's goroutine.
@@ -216,14 +216,15 @@ func (l *Loop) makeRoom() {
 		case !l.refused && a.drawAhead():
 		default:
 			l.refused = true
-			l.flushEarly()
-			l.full = !a.hasRoom()
+			used := a.used
+			l.full = l.flushEarly() > 0 && a.used >= used
 		}
 	}
 }
 
-// flushEarly flushes the conns whose turn does not depend on how many there are in an iteration.
-func (l *Loop) flushEarly() {
+// flushEarly flushes the conns whose turn does not depend on how many there are in an iteration, and returns
+// how many these were.
+func (l *Loop) flushEarly() (flushed int) {
 	n, kept := len(l.dirtyConns), 0
 	for i := range n {
 		if c := l.dirtyConns[i]; len(c.inserts) > 0 {
@@ -236,6 +237,7 @@ func (l *Loop) flushEarly() {
 	left := kept + copy(l.dirtyConns[kept:], l.dirtyConns[n:])
 	clear(l.dirtyConns[left:])
 	l.dirtyConns = l.dirtyConns[:left]
+	return n - kept
 }
 
 // dispatch handles one event. The system returned it before this iteration began: the conn may have

@@ -52,7 +52,8 @@ type lateMark struct {
 
 // BeginUnit makes one unit of all effects on the partition that are logged until EndUnit or Unlock.
 // Members understand units from ring.EffectsLevel on; the caller begins none in a cluster below it. If the
-// partition has a unit already, the effects are in that one, and it goes on behind the next EndUnit.
+// partition has a unit already, the effects are in that one, and it goes on behind the next EndUnit. Without
+// an EndUnit it goes on until Unlock.
 func (t Txn) BeginUnit() {
 	switch f := &t.s.feeds; {
 	case f.unit != nil:

@@ -162,7 +162,9 @@ func (s *Session) readTransit(t *Transit, own bool) {
 		case n == 0:
 			s.judgeShown(t.fills, own, seen, nil)
 		}
-		t.empty = t.empty || own
+		if own { // only its session reads and writes empty
+			t.empty = true
+		}
 	}, t.read(keys[0]), t.read(keys[1]), t.read(keys[2]))
 }
 

@@ -142,7 +142,8 @@ func (c *treeCheck) stale(named map[int]int) error {
 		sum += n
 	}
 	if tombstones := c.tombstones(); tombstones != len(named) || sum != c.t.state().stale() {
-		return fmt.Errorf("%d stale entries name %d of %d tombstones, counted %d", sum, len(named), tombstones, c.t.state().stale())
+		return fmt.Errorf("%d stale entries name %d of %d tombstones, counted %d",
+			sum, len(named), tombstones, c.t.state().stale())
 	}
 	return nil
 }
