@@ -109,9 +109,13 @@ func (w *tableWatch) ownedAbout(id string, partition uint16, at time.Time) bool 
 	return w.about(at, func(t *ring.Table) bool { return t.OwnerOf(partition).ID == id })
 }
 
-// movingAbout reports whether the partition moves in a table of about that time.
+// movingAbout reports whether the partition moves in a table of about that time, or may move in one that
+// the watch came too late to see: a cluster whose nodes start one by one grows at once.
 func (w *tableWatch) movingAbout(partition uint16, at time.Time) bool {
-	return w.about(at, func(t *ring.Table) bool {
+	w.mu.Lock()
+	unseen := len(w.all) > 0 && w.all[0].table.Epoch > 1 && at.Before(w.all[0].at.Add(watchLag))
+	w.mu.Unlock()
+	return unseen || w.about(at, func(t *ring.Table) bool {
 		return slices.ContainsFunc(t.Moves, func(m ring.Move) bool { return m.Partition == partition })
 	})
 }
