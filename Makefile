@@ -166,6 +166,7 @@ have:
 	@command -v go >/dev/null || { echo "missing: go 1.26 or newer (https://go.dev/dl)"; exit 1; }
 	@for tool in redis-server redis-cli redis-benchmark; do \
 	  command -v $$tool >/dev/null || echo "missing: $$tool (Debian: apt-get install redis-server redis-tools); tests against it are skipped"; done
+	@command -v lua5.1 >/dev/null || echo "missing: lua5.1 (Debian: apt-get install lua5.1); tests against it are skipped"
 	@command -v ip >/dev/null || echo "missing: ip (Debian: apt-get install iproute2); tests that cut networks are skipped"
 	@for tool in promtool openssl; do \
 	  command -v $$tool >/dev/null || echo "missing: $$tool (Debian: apt-get install prometheus openssl); tests of deploy/ that use it are skipped"; done
