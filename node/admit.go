@@ -213,7 +213,7 @@ func keyPlanOf(c *command.Command) keyPlan {
 	case command.Key:
 		single := len(c.Keys) == 1 && c.Keys[0].Begin == command.BeginIndex &&
 			c.Keys[0].Find == command.FindRange && c.Keys[0].Last == 0
-		if single {
+		if single || c.Placed() > 0 {
 			return oneKey
 		}
 		return oneSlot

@@ -58,9 +58,10 @@ func (r *request) executeAside(s *step) {
 		return
 	}
 	start := len(r.Out)
+	r.announces = false
 	r.conn.State.Begin()
 	s.look(r.conn)
-	r.execute(s)
+	r.executeWhole(s)
 	r.endAside(start)
 }
 
@@ -71,7 +72,7 @@ func (r *request) endAside(start int) {
 	if !cn.State.Begun() || cn.Answering {
 		return
 	}
-	if cn.State.Muted() {
+	if cn.State.Muted() && !r.announces {
 		r.Undo(start)
 	}
 	cn.State.End(true)
@@ -140,10 +141,12 @@ func (r *request) wait(w *session.Waiting) {
 	r.conn.block(0)
 }
 
-// Wake ends the client's wait. reply is the argument of State.EndWaiting. Wake must not be called
-// in the middle of a request.
-func (cn *conn) Wake(reply []byte) {
-	reply = cn.State.EndWaiting(reply)
-	cn.Unblock()
-	cn.resume(func(r *request) { r.answer(&exec.Gathered{Head: reply}) })
+// Wake ends the client's wait, as State.EndWaiting does. It must not be called in the middle of a
+// request.
+func (cn *conn) Wake(reply []byte) (ended bool) {
+	if reply, ended = cn.State.EndWaiting(reply); ended {
+		cn.Unblock()
+		cn.resume(func(r *request) { r.answer(&exec.Gathered{Head: reply}) })
+	}
+	return ended
 }

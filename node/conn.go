@@ -2,10 +2,12 @@ package node
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/crew"
@@ -31,6 +33,7 @@ type conn struct {
 	waited   time.Duration // Request.Waited of the request that comes next
 
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
+	topics *pubsub.Subscriber // not nil: the client has subscribed to something
 
 	probation bool // over MaxClients: a member, or it is refused
 	pace      exec.Pace
@@ -39,9 +42,11 @@ type conn struct {
 	stopped   bool         // OnData left requests because replies pile up
 	ended     bool         // the peer sends no more: close when all is answered
 	closed    bool
+	gone      atomic.Bool // closed, for other loops
 
-	jobs  jobs
-	queue crew.Queue // of their work
+	blockedCharge int // bytes of its commands that wait for keys
+	jobs          jobs
+	queue         crew.Queue // of their work
 }
 
 // flushStep is after how many bytes of replies OnData checks whether the peer still reads them.
@@ -136,7 +141,7 @@ func (w *worker) begin(cn *conn) *request {
 	r.unused, r.putBack, r.reading, r.transaction, r.planned, r.job = 0, false, false, nil, nil, nil
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
-	r.longEnough = false
+	r.longEnough, r.compared = false, 0
 	return r
 }
 
@@ -260,6 +265,10 @@ func (cn *conn) IsWaiting(*netloop.Conn) bool { return cn.State.Blocked }
 // OnClose ends the connection.
 func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.closed = true
+	cn.gone.Store(true)
+	if cn.jobs.waiting > 0 {
+		cn.worker.blocked.reviewAll()
+	}
 	cn.dropJobs()
 	cn.dropUpload()
 	cn.dropHeld()
@@ -270,10 +279,14 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 		cn.worker.Count.Starved++
 	}
 	cn.State.Leave()
+	cn.dropTopics()
 	cn.worker.remove(cn)
 	cn.stream.Close()
 	if cn.State.Monitor {
 		cn.worker.feed.Remove(cn.Socket)
+	}
+	if cn.pipe != nil && cn.pipe.listener != nil {
+		cn.pipe.listener.end()
 	}
 	if cn.pipe != nil && cn.pipe.tickets {
 		cn.node.tickets.Close(cn.pipe)

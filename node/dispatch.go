@@ -36,10 +36,13 @@ type request struct {
 	longEnough bool
 	unused     int       // bytes of the present request, if it is to be read again
 	putBack    bool      // the present request is to be read again, because its partition is held
+	compared   int       // what its messages may have cost with patterns, see publish
 	reading    bool      // the present request is at the front of the connection's input
 	raw        []byte    // the present request, if the parser has read it and not lookahead
 	listed     *listing  // not nil: the present request, whose arguments were listed in turns
 	planned    *planning // not nil: the present request is an EXEC that was planned
+
+	announces bool // the present command is answered by pushes, which CLIENT REPLY does not suppress
 
 	wanted ring.PartitionSet // by an EACH that is executed
 
@@ -59,7 +62,18 @@ func own(h func(r *request)) exec.Handler {
 func (r *request) dispatch() {
 	s := step{args: r.Args, length: r.conn.parser.Len()}
 	s.look(r.conn)
-	r.execute(&s)
+	r.executeWhole(&s)
+}
+
+// executeWhole is execute for a request that need not be small: one of many arguments is listed first.
+// If it has several keys, admitKeys sees to that.
+func (r *request) executeWhole(s *step) {
+	if s.plan != nil && s.plan.keys == oneKey && r.isUnlisted() {
+		r.named(s.cmd.ID)
+		r.listLater(r.raw)
+		return
+	}
+	r.execute(s)
 }
 
 // execute executes one request that look has classified.
@@ -143,6 +157,8 @@ func (r *request) dispatchOther(c *command.Command) {
 	case c.ID == command.Exec:
 		execute(r)
 		return
+	case r.subscription():
+		return
 	}
 	if r.Cmd.Flags&command.Secret == 0 && (!r.Cmd.Quick() || len(r.Args) >= r.timedFrom) {
 		r.timed(answerLocally)
@@ -203,6 +219,7 @@ func (r *request) obey(action session.Action) {
 		r.worker.feed.Add(cn.Socket, cn.State.Muted)
 	case session.ActionReset:
 		r.worker.feed.Remove(cn.Socket)
+		cn.dropTopics()
 	}
 	// AUTH and HELLO may have authenticated the client, and RESET may have undone that. The check
 	// is cheap enough for every command of the session.

@@ -52,6 +52,7 @@ func (n *Node) unfence(reason string) {
 			continue
 		}
 		if n.lift() {
+			n.reviewBlocked()
 			n.log.Info("fence lifted", "epoch", n.view.Load().Epoch())
 			return
 		}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/node/data/bitmaps"
@@ -14,6 +15,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/sortedsets"
 	"github.com/dunlin-cache/dunlin/node/data/strings"
 	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // ownHandlers executes the commands that concern the node rather than its keys.
@@ -28,6 +30,14 @@ var ownHandlers = map[command.ID]exec.Handler{
 	command.HotKeysGet:       own(hotKeys),
 	command.HotKeysReset:     own(hotKeysReset),
 	command.MemoryStats:      own(memoryStats),
+
+	command.Publish:             own(publish),
+	command.SPublish:            own(publish),
+	command.PubSubChannels:      own(pubSubChannels),
+	command.PubSubNumPat:        own(pubSubNumPat),
+	command.PubSubNumSub:        own(pubSubNumSub),
+	command.PubSubShardChannels: own(pubSubChannels),
+	command.PubSubShardNumSub:   own(pubSubNumSub),
 }
 
 // families are the commands on keys. A new type of value is a package of node/data and a line here.
@@ -57,7 +67,7 @@ func concat(families []exec.Family) (map[command.ID]exec.Handler, *exec.Types) {
 			if all[id] != nil {
 				panic("BUG: two handlers for " + command.ByID(id).Name)
 			}
-			all[id] = leveled(cmp.Or(f.Type, f.Of), h)
+			all[id] = leveled(id, cmp.Or(f.Type, f.Of), h)
 		}
 		if f.Type != nil {
 			types = append(types, f.Type)
@@ -67,14 +77,19 @@ func concat(families []exec.Family) (map[command.ID]exec.Handler, *exec.Types) {
 }
 
 // leveled returns the handler of a command of a type's family. It refuses the command while the
-// cluster's level is too low for the type.
-func leveled(typ *exec.Type, h exec.Handler) exec.Handler {
+// cluster's level is too low for the type, or for commands that wait for keys.
+func leveled(id command.ID, typ *exec.Type, h exec.Handler) exec.Handler {
 	if typ == nil || typ.Level == 0 {
 		return h
 	}
+	blocks := command.ByID(id).Flags&command.Blocking != 0
 	return func(r *exec.Request) {
 		if err := typ.Check(r.Level()); err != nil {
 			r.Fail(err.Error())
+			return
+		}
+		if blocks && r.Level() < ring.BlockingLevel {
+			r.Fail(fmt.Sprintf(errBlockingLevel, ring.BlockingLevel, r.Level()))
 			return
 		}
 		h(r)
@@ -122,6 +137,7 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinExec:      {run: execFor, clients: true},
 		command.DunlinFetch:     {run: redeem},
 		command.DunlinLevel:     {run: raisePipe},
+		command.DunlinListen:    {run: listen},
 		command.DunlinReport:    {run: sendReport},
 		command.DunlinRetry:     {run: retry},
 		command.DunlinSettings:  {run: sendSettings},
@@ -138,9 +154,7 @@ type plan struct {
 	handler exec.Handler // nil: not ours
 	keys    keyPlan
 	timed   bool // always, not only with many arguments; see timing.go
-	// listStep is how many arguments a key has, if requests of many keys are listed in turns;
-	// otherwise 0.
-	listStep int
+	lists   bool // long requests are listed in turns, see listing.go
 }
 
 var plans *[command.NumIDs]plan
@@ -158,10 +172,10 @@ func makePlans() *[command.NumIDs]plan {
 			panic("BUG: handler for a command that is not built: " + c.Name)
 		}
 		all[id] = plan{handler: h, keys: keyPlanOf(c), timed: !c.Quick()}
-		if k := all[id].keys; k == oneSlot || k == anySlots {
-			all[id].listStep = listStepOf(c)
+		if k := all[id].keys; k == oneKey || k == oneSlot || k == anySlots {
+			all[id].lists = isListed(c)
 		}
 	}
-	all[command.Watch].listStep = 1
+	all[command.Watch].lists = true
 	return &all
 }

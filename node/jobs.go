@@ -39,6 +39,7 @@ type job struct {
 	keeps  []uint16     // partitions on which nothing may overtake the command
 	of     *transaction // not nil: it is work for that, which is executed to its end
 
+	blocked  *blocked           // not nil: it waits for a key
 	whole    bool               // it has changed something, or may have, and is executed to its end
 	took     time.Duration      // by its turns on the loop so far, if it is timed
 	worked   time.Duration      // by goroutines that compute
@@ -53,6 +54,7 @@ type jobs struct {
 
 	token    uint64          // of the newest job
 	pending  map[uint64]*job // by token: those that are not completed
+	waiting  int             // how many of them wait for keys
 	charge   int             // their bytes
 	finished []completion    // of which the goroutine has finished, in order
 	armed    bool            // a timer calls deliver
@@ -98,7 +100,7 @@ func (r *request) beginJob(how progress) *job {
 		r.goesOn(j)
 		return j
 	}
-	if how != halfway && r.conn.later() && len(r.conn.jobs.pending) >= member.MaxLater {
+	if how != halfway && r.conn.later() && r.conn.jobs.working() >= member.MaxLater {
 		r.replyWait()
 		if how != unkeyed {
 			r.latch(r.Partition)
@@ -148,8 +150,11 @@ func onceEach(partitions []uint16) (once []uint16) {
 
 // deferrable reports whether the present command can be answered by a token.
 func (r *request) deferrable() bool {
-	return r.conn.later() && len(r.conn.jobs.pending) < member.MaxLater
+	return r.conn.later() && r.conn.jobs.working() < member.MaxLater
 }
+
+// working is how many jobs a goroutine or the loop works on.
+func (js *jobs) working() int { return len(js.pending) - js.waiting }
 
 // newJob answers the present command by a token, or has its connection wait.
 func (r *request) newJob(keeps []uint16) *job {
@@ -160,6 +165,13 @@ func (r *request) newJob(keeps []uint16) *job {
 		cn.pause()
 		return j
 	}
+	return r.tokenFor(j, keeps)
+}
+
+// tokenFor answers the present command by a token.
+func (r *request) tokenFor(j *job, keeps []uint16) *job {
+	cn := r.conn
+	r.job = j
 	cn.jobs.token++
 	j.token, j.keeps = cn.jobs.token, keeps
 	if cn.jobs.pending == nil {
@@ -247,17 +259,28 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 	switch e {
 	case computes:
 		n.pressing.Add(1)
-		n.crew.Go(&cn.queue, func() {
+		n.crew.Go(&cn.queue, func() time.Duration {
 			n.pressing.Add(-1)
+			began := time.Now()
 			work()
+			return time.Since(began)
 		})
 	case rests:
-		n.crew.Go(&cn.queue, func() {
+		n.crew.Go(&cn.queue, func() time.Duration {
 			ctx = exec.WithSteps(ctx, n.mayRest)
 			work()
+			return 0
 		})
 	case waits, settles:
 		n.goJob(work)
+	}
+}
+
+// restBehind keeps a place of the crew empty behind work, while loops are strained. The work is done: its
+// command does not wait, only the next one does.
+func (n *Node) restBehind(worked time.Duration) {
+	if n.strained() {
+		exec.RestBehind(n.ctx, worked)
 	}
 }
 
@@ -301,6 +324,9 @@ func cancelJob(r *request) {
 		j.canceled = true
 		if j.cancel != nil {
 			j.cancel()
+		}
+		if w := j.blocked; w != nil && w.leave() {
+			r.worker.loop.Post(func() { w.answer(failCanceled, func() {}) }) // not in the middle of CANCEL
 		}
 	}
 	r.ReplyOK()

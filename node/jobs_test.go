@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -51,7 +52,7 @@ func occupy(t testing.TB, n *Node) (free func()) {
 	release, begun := make(chan bool), make(chan bool)
 	places := max(1, runtime.NumCPU()/2)
 	for range places {
-		n.crew.Go(&q, func() { begun <- true; <-release })
+		n.crew.Go(&q, func() time.Duration { begun <- true; <-release; return 0 })
 	}
 	for range places {
 		<-begun

@@ -13,32 +13,35 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// Of a command whose arguments are very many keys, each with a value or without, the parser lists
-// only the first ones. The rest are listed, and their partitions found, in turns of the loop,
-// before the command is admitted. Meanwhile its connection waits, a pipe's too:
+// Of a command that may have very many arguments, the parser lists only the first ones. The rest are
+// listed, and the partitions of its keys found, in turns of the loop, before the command is admitted.
+// Meanwhile its connection waits, a pipe's too:
 //
-//	input, taken over  *1000001 DEL a b c …      admitted and executed
-//	turns              [1,024 keys] [1,024 keys] … └ in turns too, see exec.KeyLocks
+//	input, taken over  *1000001 DEL a b c …                      admitted and executed
+//	turns              [4,096 arguments] … [1,024 keys] … └ in turns too, see exec.KeyLocks
 const (
-	listAtOnce = 1024             // keys of a turn: about 0.1 ms
-	listFrom   = 1 + 2*listAtOnce // arguments of a command that is listed at once, at most
+	argsAtOnce = 4096             // arguments that a turn lists: about 0.1 ms
+	keysAtOnce = 1024             // keys that a turn places: as long
+	listFrom   = 1 + 2*keysAtOnce // arguments of a command that is listed at once, at most
 )
 
 // listing has the arguments of a long request.
 type listing struct {
+	cmd     *command.Command
 	memory  *netloop.Buffer // in which they lie; nil: raw is a copy
 	raw     []byte
 	next    int // where in raw those begin that are not listed
-	step    int // arguments a key
-	left    int // keys that are not listed
+	left    int // arguments that are not listed
 	heap    exec.Heap
 	charged int64
 
 	args       [][]byte
-	upload     *exec.Upload // not nil: it has large values, and args has all other arguments
-	keys       []int        // Request.Keys and Partitions
-	partitions []uint16     //
-	once       []uint16     // each of these once
+	upload     *exec.Upload    // not nil: it has large values, and args has all other arguments
+	several    bool            // the command has several keys, and their partitions are found
+	runs       command.KeyRuns // of the keys that are not placed, once all arguments are listed
+	keys       []int           // Request.Keys and Partitions
+	partitions []uint16        //
+	once       []uint16        // each of these once
 	seen       ring.PartitionSet
 	slot       uint16 // of the first key
 	crossing   bool   // there are others
@@ -56,44 +59,34 @@ func (cn *conn) wordsOf(name, second []byte) int {
 // listsLater reports whether a request of so many arguments is listed in turns, rather than by the
 // parser: not one that a transaction queues.
 func (cn *conn) listsLater(c *command.Command, count int) bool {
-	return count > listFrom && plans[c.ID].listStep > 0 && !cn.State.Multi
+	return count > listFrom && plans[c.ID].lists && !cn.State.Multi
 }
 
-// listStepOf returns how many arguments a key has, itself included, of a command all of whose
-// arguments are keys and what belongs to them. 0: it is another command.
-func listStepOf(c *command.Command) int {
+// isListed reports whether long requests of a command on keys are listed in turns: if it may have any
+// number of arguments, and its keys are found without looking for a word.
+func isListed(c *command.Command) bool {
 	for i := range c.Keys {
-		k := &c.Keys[i]
-		switch {
-		case k.Begin != command.BeginIndex || k.Find != command.FindRange || k.Index != 1+i:
-			return 0
-		case k.Last == -1 && k.Limit <= 1 && (k.Step == 1 || i == 0): // to the end
-			return k.Step
-		case k.Last != 0: // more than one
-			return 0
+		if c.Keys[i].Begin != command.BeginIndex {
+			return false
 		}
 	}
-	return 0
+	return c.Arity < 0
 }
 
 // isUnlisted reports whether the parser has listed only the first arguments of the present request.
 func (r *request) isUnlisted() bool {
-	return r.reading && len(r.Args) == listFrom && r.conn.parser.Count() > listFrom
+	p := &r.conn.parser
+	return r.reading && r.transaction == nil && len(r.Args) == listFrom && p.Count() > listFrom && !p.Inline()
 }
 
 // listLater has the loop list the arguments of the present request in turns, and execute it then.
 func (r *request) listLater(raw []byte) {
 	cn, count := r.conn, r.conn.parser.Count()
-	l := &listing{step: plans[r.Cmd.ID].listStep, heap: r.Heap, raw: raw}
-	if (count-1)%l.step != 0 {
-		r.FailArity()
+	l := r.newListing(count)
+	if l == nil {
 		return
 	}
-	l.left = (count - 1) / l.step
-	if !l.charge(int64(count)*exec.ArgSize + int64(l.left)*exec.KeySize) {
-		r.Fail(exec.ErrOOM)
-		return
-	}
+	l.raw = raw
 	if l.memory = cn.Socket.TakeInput(raw); l.memory == nil {
 		if !l.charge(int64(len(raw))) {
 			l.end()
@@ -102,25 +95,35 @@ func (r *request) listLater(raw []byte) {
 		}
 		l.raw = bytes.Clone(raw)
 	}
-	l.args = make([][]byte, 1, count)
-	l.args[0], l.next = resp.DecodeArgument(l.raw, bytes.IndexByte(l.raw, '\n')+1)
+	l.left, l.next = count, bytes.IndexByte(l.raw, '\n')+1
+	l.args = make([][]byte, 0, count)
 	l.begin(cn)
+}
+
+// newListing returns a listing for the present request, of that many arguments. If there is no memory
+// for it, it answers that and returns nil.
+func (r *request) newListing(count int) *listing {
+	l := &listing{cmd: r.Cmd, heap: r.Heap, several: plans[r.Cmd.ID].keys != oneKey}
+	size := int64(exec.ArgSize)
+	if l.several {
+		size += exec.KeySize
+	}
+	if !l.charge(int64(count) * size) {
+		r.Fail(exec.ErrOOM)
+		return nil
+	}
+	return l
 }
 
 // placeLater is listLater for a request with large values, whose other arguments are listed: it has
 // the loop find their partitions in turns.
 func (r *request) placeLater() {
 	cn, u := r.conn, r.Upload
-	l := &listing{step: plans[r.Cmd.ID].listStep, heap: r.Heap, args: r.Args}
-	if (len(l.args)-1)%l.step != 0 {
-		r.FailArity()
+	l := r.newListing(len(r.Args))
+	if l == nil {
 		return
 	}
-	l.left = (len(l.args) - 1) / l.step
-	if !l.charge(int64(len(l.args))*exec.ArgSize + int64(l.left)*exec.KeySize) {
-		r.Fail(exec.ErrOOM)
-		return
-	}
+	l.args = r.Args
 	last := l.args[len(u.Args):] // the others are copies
 	if len(last) > 0 {
 		l.memory = cn.Socket.TakeInput(last[0])
@@ -139,6 +142,7 @@ func (r *request) placeLater() {
 	}
 	l.upload, cn.Upload, r.Upload = u, nil, nil
 	cn.Socket.Stream(false)
+	l.findKeys()
 	l.begin(cn)
 }
 
@@ -153,21 +157,24 @@ func (l *listing) charge(n int64) bool {
 
 // begin has the connection wait for the listing's turns.
 func (l *listing) begin(cn *conn) {
-	l.keys, l.partitions = make([]int, 0, l.left), make([]uint16, 0, l.left)
 	cn.pause()
 	cn.worker.turns.take(func() { l.turn(cn) })
 }
 
-// turn lists the next arguments. After the last one it executes the request.
+// turn lists the next arguments, or places the next keys. After the last one it executes the request.
 func (l *listing) turn(cn *conn) {
 	if cn.closed || cn.node.ctx.Err() != nil { // the node closes
 		l.end()
 		return
 	}
 	begun := cn.worker.loop.Clock()
-	l.some()
-	l.took += cn.worker.loop.Clock() - begun
 	if l.left > 0 {
+		l.list()
+	} else {
+		l.place()
+	}
+	l.took += cn.worker.loop.Clock() - begun
+	if l.left > 0 || len(l.runs) > 0 {
 		cn.worker.turns.take(func() { l.turn(cn) })
 		return
 	}
@@ -175,12 +182,35 @@ func (l *listing) turn(cn *conn) {
 	cn.resume(l.execute)
 }
 
-// some lists the arguments of up to listAtOnce keys.
-func (l *listing) some() {
-	for range min(l.left, listAtOnce) {
-		place := 1 + len(l.keys)*l.step
-		if l.upload == nil {
-			l.list()
+// list lists up to argsAtOnce arguments.
+func (l *listing) list() {
+	n := min(l.left, argsAtOnce)
+	for range n {
+		var arg []byte
+		arg, l.next = resp.DecodeArgument(l.raw, l.next)
+		l.args = append(l.args, arg)
+	}
+	if l.left -= n; l.left == 0 {
+		l.findKeys()
+	}
+}
+
+// findKeys finds which arguments are the keys, if there are several.
+func (l *listing) findKeys() {
+	if l.several {
+		l.runs = l.cmd.KeyRuns(l.args)
+		n := l.runs.Count()
+		l.keys, l.partitions = make([]int, 0, n), make([]uint16, 0, n)
+	}
+}
+
+// place finds the partitions of up to keysAtOnce keys.
+func (l *listing) place() {
+	for n := 0; n < keysAtOnce && len(l.runs) > 0; n++ {
+		run := &l.runs[0]
+		place := run.First
+		if run.First += run.Step; run.First > run.Last {
+			l.runs = l.runs[1:]
 		}
 		slot := ring.Slot(l.args[place])
 		p := ring.Partition(slot)
@@ -193,16 +223,6 @@ func (l *listing) some() {
 			l.once = append(l.once, p)
 		}
 		l.keys, l.partitions = append(l.keys, place), append(l.partitions, p)
-		l.left--
-	}
-}
-
-// list lists the next key and what belongs to it.
-func (l *listing) list() {
-	var arg []byte
-	for range l.step {
-		arg, l.next = resp.DecodeArgument(l.raw, l.next)
-		l.args = append(l.args, arg)
 	}
 }
 
@@ -259,6 +279,9 @@ func (l *listing) end() {
 // admitListed is admitKeys for a request whose arguments were listed in turns.
 func (r *request) admitListed(oneSlot bool) bool {
 	l := r.listed
+	if len(l.keys) == 0 { // the arguments contradict their number: the handler answers that
+		return true
+	}
 	if l.crossing && oneSlot {
 		r.Fail(errCrossSlot)
 		return false

@@ -3,9 +3,12 @@ package node
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -24,31 +27,55 @@ func manyKeys(verb string, keys int, value func(i int) []byte) (args [][]byte) {
 	return args
 }
 
-// TestListingTakesTurns counts what a loop does in a turn for a request of many keys.
+// TestListingTakesTurns counts what a loop does in a turn for a request of many arguments.
 func TestListingTakesTurns(t *testing.T) {
-	for verb, step := range map[string]int{"DEL": 1, "MSET": 2} {
-		const keys = 10_000
-		args := manyKeys(verb, keys, nil)
-		if step == 2 {
-			args = manyKeys(verb, keys, func(i int) []byte { return fmt.Append(nil, i) })
+	const n = 10_000
+	few := func(words ...string) (args [][]byte) {
+		for _, word := range words {
+			args = append(args, []byte(word))
 		}
-		raw := resp.AppendRequest(nil, args...)
-		l := &listing{raw: raw, step: step, left: keys, args: args[:1:1]}
-		_, l.next = resp.DecodeArgument(raw, bytes.IndexByte(raw, '\n')+1)
-		turns := 0
-		for ; l.left > 0; turns++ {
+		return args
+	}
+	value := func(i int) []byte { return fmt.Append(nil, i) }
+	for _, f := range []struct {
+		args       [][]byte
+		keys       int
+		argTurns   int
+		keyedTurns int
+	}{
+		{manyKeys("DEL", n, nil), n, 3, 10},
+		{manyKeys("MSET", n, value), n, 5, 10},
+		{append(few("BITOP", "AND", "to"), manyKeys("DEL", n, nil)[1:]...), n + 1, 3, 10},
+		{append(few("MSETEX", "2"), manyKeys("MSET", n, value)[1:]...), 2, 5, 1},
+		{append(few("ZINTER", "many"), manyKeys("DEL", n, nil)[1:]...), 0, 3, 0},
+		{append(few("PFADD", "key"), manyKeys("DEL", n, nil)[1:]...), 0, 3, 0}, // the only one, which is found at once
+	} {
+		cmd := command.Lookup(f.args[0])
+		raw := resp.AppendRequest(nil, f.args...)
+		l := &listing{cmd: cmd, raw: raw, left: len(f.args), several: keyPlanOf(cmd) != oneKey}
+		l.next = bytes.IndexByte(raw, '\n') + 1
+		argTurns, keyedTurns := 0, 0
+		for ; l.left > 0; argTurns++ {
+			before := len(l.args)
+			if l.list(); len(l.args)-before > argsAtOnce {
+				t.Errorf("%s: %d arguments in a turn", cmd.Name, len(l.args)-before)
+			}
+		}
+		for ; len(l.runs) > 0; keyedTurns++ {
 			before := len(l.keys)
-			if l.some(); len(l.keys)-before > listAtOnce {
-				t.Errorf("%s: %d keys in a turn", verb, len(l.keys)-before)
+			if l.place(); len(l.keys)-before > keysAtOnce {
+				t.Errorf("%s: %d keys in a turn", cmd.Name, len(l.keys)-before)
 			}
 		}
-		if want := keys/listAtOnce + 1; turns != want || len(l.args) != len(args) || l.next != len(raw) {
-			t.Errorf("%s: %d turns, want %d; %d arguments", verb, turns, want, len(l.args))
+		if argTurns != f.argTurns || keyedTurns != f.keyedTurns || l.next != len(raw) || len(l.keys) != f.keys {
+			t.Errorf("%s: %d and %d turns, want %d and %d; %d keys, want %d",
+				cmd.Name, argTurns, keyedTurns, f.argTurns, f.keyedTurns, len(l.keys), f.keys)
 		}
-		for i := range args {
-			if !bytes.Equal(l.args[i], args[i]) {
-				t.Fatalf("%s: argument %d is %q, want %q", verb, i, l.args[i], args[i])
-			}
+		if !slices.EqualFunc(l.args, f.args, bytes.Equal) {
+			t.Errorf("%s: %d other arguments", cmd.Name, len(l.args))
+		}
+		if want, _ := cmd.AppendKeys(nil, f.args); l.several && !slices.Equal(l.keys, want) {
+			t.Errorf("%s: the keys are elsewhere", cmd.Name)
 		}
 	}
 }
@@ -80,7 +107,7 @@ func turnsOf(t *testing.T, n *Node, c *client, want string, args ...[]byte) int 
 // TestLongRequestsTakeTurns: a request of many keys is listed in turns, and executed in turns, also
 // one whose keys must lie in one slot, and one with a large value among the first.
 func TestLongRequestsTakeTurns(t *testing.T) {
-	const keys = 20 * listAtOnce
+	const keys = 20 * keysAtOnce
 	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
 	c, pipe := dial(t, n.Addr()), openPipeTo(t, n, 7, 0, "large", 1, 2)
 	ofSlot := func(verb string, end ...string) [][]byte {
@@ -107,7 +134,9 @@ func TestLongRequestsTakeTurns(t *testing.T) {
 		{c, ofSlot("WATCH", "far"), crossing, 19},
 		{pipe, ofSlot("PFCOUNT", "far"), crossing, 19},
 		{c, ofSlot("PFMERGE", "far"), crossing, 19},
+		{c, append([][]byte{[]byte("BITOP"), []byte("OR")}, ofSlot("BITOP")[1:]...), "(integer) 0", 4 + 19 + 19},
 		{pipe, ofSlot("MSETNX"), "(integer) 1", 9 + 19},
+		{c, append([][]byte{[]byte("PFADD"), []byte("{k}sketch")}, ofSlot("PFADD")[1:]...), "(integer) 1", 4 + 5},
 	} {
 		if got := turnsOf(t, n, f.c, f.want, f.args...); got < f.turns {
 			t.Errorf("%s takes %d turns, want %d", f.args[0], got, f.turns)
@@ -125,7 +154,10 @@ func TestParserListsLittle(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
 	cn := &conn{node: n}
 	cn.State = n.session.NewState("", "", 1)
-	for verb, want := range map[string]int{"MSET": listFrom, "del": listFrom, "MGET": listFrom} {
+	for verb, want := range map[string]int{
+		"MSET": listFrom, "del": listFrom, "MGET": listFrom, "BITOP": listFrom, "PFADD": listFrom, "msetex": listFrom,
+		"SORT": math.MaxInt, "GET": 3, // whose keys are looked for; that has no more
+	} {
 		if got := cn.wordsOf([]byte(verb), nil); got != want {
 			t.Errorf("%s keeps %d words, want %d", verb, got, want)
 		}
@@ -139,7 +171,7 @@ func TestParserListsLittle(t *testing.T) {
 // TestListedRequests: a request of many keys waits for a hold like others, is refused like others, and
 // may have large values.
 func TestListedRequests(t *testing.T) {
-	const keys = 3 * listAtOnce
+	const keys = 3 * keysAtOnce
 	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
 	value := func(i int) []byte {
 		if i%1500 == 1499 || i == 1 { // the parser would list only the first keys, but for a large value among them

@@ -110,7 +110,7 @@ func TestRewriteMeetsAHold(t *testing.T) {
 // TestListedCommandMeetsAHold: so does a command of so many keys that they are listed in turns.
 func TestListedCommandMeetsAHold(t *testing.T) {
 	n := startLeveled(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
-	keys := strings.Repeat(" {k}b", 3*listAtOnce)
+	keys := strings.Repeat(" {k}b", 3*keysAtOnce)
 	for _, line := range []string{"SUNION", "MGET", "WATCH", "DEL", "PFCOUNT", "SDIFFSTORE", "PFMERGE"} {
 		t.Run(line, func(t *testing.T) {
 			h := holdPartition(n, "{k}")

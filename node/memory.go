@@ -206,17 +206,28 @@ func (n *Node) Charge(bytes int64) bool { return connBudget{n}.Charge(bytes) }
 func (n *Node) Refund(bytes int64) { connBudget{n}.Refund(bytes) }
 
 // chargeParser charges what the parser keeps of a long request, which can be three times the
-// request, what an upload keeps of its other arguments, and commands that are answered later.
+// request, what an upload keeps of its other arguments, commands that are answered later, and
+// subscriptions.
 func (cn *conn) chargeParser() {
-	n := cn.parser.Overhead()
-	if n > 0 {
+	if cn.parser.Overhead() > 0 {
 		cn.parser.Release()
-		n = cn.parser.Overhead()
 	}
+	cn.Socket.SetOther(cn.otherBytes())
+}
+
+// otherBytes is what the connection takes outside of its buffers.
+func (cn *conn) otherBytes() int {
+	n := connMemory + cn.parser.Overhead() + cn.State.QueuedBytes() + cn.jobs.charge + cn.blockedCharge
 	if cn.Upload != nil {
 		n += cn.Upload.Kept
 	}
-	cn.Socket.SetOther(connMemory + n + cn.State.QueuedBytes() + cn.jobs.charge)
+	if cn.topics != nil {
+		n += cn.topics.Bytes()
+	}
+	if cn.pipe != nil && cn.pipe.listener != nil {
+		n += cn.pipe.listener.bytes
+	}
+	return n
 }
 
 // OnStarve closes a connection whose request finds no memory. The client gets the error that a

@@ -150,9 +150,16 @@ func (n *Node) doLocked(a ownership.Action) bool {
 
 // obeyLocked has the loops execute under v, from their next input on.
 func (n *Node) obeyLocked(v *ownership.View) {
+	if v.Newest > n.view.Load().Newest {
+		n.following.gained(v.Newest, n.cfg.Group.Clock())
+	}
 	n.view.Store(v)
+	n.reviewBlocked()
 	n.log.Info("obeys table", "epoch", v.Epoch(), "nodes", len(v.Table.Nodes),
 		"serving", v.Count(ownership.Serving), "gained", v.Count(ownership.Gained))
+	for _, w := range n.workers {
+		w.loop.Post(func() { w.endShards(v) })
+	}
 }
 
 // barrier returns when every loop has finished what it executed under an older view. If a loop takes

@@ -27,7 +27,8 @@ type pipeKey struct {
 	noTouch bool
 }
 
-// pipe is one generation of a pipe.
+// pipe is one generation of a pipe. A listener takes what is published for the proxy's loop; nil: that does
+// not listen.
 type pipe struct {
 	key        pipeKey
 	generation uint64
@@ -38,6 +39,7 @@ type pipe struct {
 	hasEnded bool // ended is closed
 	later    bool // its proxy understands commands that are answered later
 	tickets  bool // tickets were issued over it
+	listener *listener
 	gate     ownership.Gate
 }
 

@@ -76,6 +76,7 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 		MaxInput: int64(s.InBuffer), MaxOutput: int64(s.OutBuffer),
 		NetIn: int64(since.BytesIn), NetOut: int64(since.BytesOut),
 		Reads: int64(since.Inputs), Writes: int64(since.Outputs),
+		Channels: int64(s.Channels), Patterns: int64(s.Patterns),
 	}
 	if base := n.removedBase.Load(); base != nil {
 		c.Evicted -= base.evicted

@@ -29,7 +29,7 @@ func strain(t *testing.T, n *Node) (asked *atomic.Int64) {
 			asked.Add(1)
 			return true
 		}
-		n.crew = crew.New(1, n.goJob)
+		n.crew = crew.New(1, n.goJob, func(time.Duration) {})
 	})
 	if err := n.cfg.Group.Each(func(*netloop.Loop) { once() }); err != nil {
 		t.Fatal(err)
@@ -172,4 +172,48 @@ func TestTimeWithoutPauses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Behind work that could not pause its place in the crew rests, if loops are strained.
+func TestRestBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		n := &Node{ctx: ctx}
+		rest := func(strained bool, worked, want time.Duration) {
+			t.Helper()
+			n.strained = func() bool { return strained }
+			begun := time.Now()
+			if n.restBehind(worked); time.Since(begun) != want {
+				t.Errorf("behind work of %v there is a rest of %v, want %v", worked, time.Since(begun), want)
+			}
+		}
+		rest(true, 2*time.Millisecond, 18*time.Millisecond)
+		rest(true, time.Second, 90*time.Millisecond)
+		rest(true, 10*time.Microsecond, 0)
+		rest(false, 2*time.Millisecond, 0)
+		end()
+		rest(true, time.Second, 0) // the node closes
+	})
+}
+
+// A write that a goroutine works on is answered before its place in the crew rests.
+func TestRestBehindWrites(t *testing.T) {
+	n := startNode(t)
+	rests, release := make(chan bool), make(chan bool)
+	defer close(release)
+	once := sync.OnceFunc(func() {
+		n.crew = crew.New(1, n.goJob, func(worked time.Duration) {
+			if worked <= 0 {
+				t.Error("a write has taken no time")
+			}
+			rests <- true
+			<-release
+		})
+	})
+	if err := n.cfg.Group.Each(func(*netloop.Loop) { once() }); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, n.Addr())
+	c.want("SETRANGE k 1000000 x", "(integer) 1000001")
+	<-rests
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/broker"
 	"github.com/dunlin-cache/dunlin/node/crew"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -122,6 +123,8 @@ type Node struct {
 	workers        []*worker // by loop index
 	pipes          pipeRegistry
 	monitors       *monitor.Hub
+	broker         *broker.Broker
+	following      following
 	tickets        ticket.Keeper[*pipe]
 	peak           atomic.Int64 // most bytes in use at any scrape or sample
 	overhead       atomic.Int64 // bytes of the limit that are the process's
@@ -150,6 +153,8 @@ type Node struct {
 	quorum       quorum
 
 	clients atomic.Int64 // connections that count towards MaxClients
+	waiters atomic.Int64 // commands that wait for keys
+	wakers  sync.Pool    // of *waker
 
 	forgetClock func() // ends the calls of nothingExpires
 
@@ -187,27 +192,35 @@ func Start(cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
 	loops, strained := len(cfg.Group.Loops()), strainOf(cfg.Group)
+	var n *Node
 	store, err := engine.New(engine.Config{
 		MaxBytes: cfg.Memory, Shards: cfg.Shards, Policy: policy,
 		Strained: strained,
 		Forms:    types.Forms(),
 		Share:    collectionShare,
 		Outside:  cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
+		Servers: engine.Servers{
+			Serves:  func(p uint16) bool { return n.servesBlocked(p) },
+			Serve:   func(t engine.Txn, w *engine.Waiter) (func(), bool) { return n.serveBlocked(t, w) },
+			ServeOn: func(h *engine.Hold) { n.serveOn(h) },
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
-	n := &Node{
+	n = &Node{
 		cfg: cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
 	}
 	n.overhead.Store(cfg.Overhead)
+	n.wakers.New = n.newWaker
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.crew = crew.New(max(1, runtime.NumCPU()/2), n.goJob)
+	n.crew = crew.New(max(1, runtime.NumCPU()/2), n.goJob, n.restBehind)
 	n.startObedience()
 	n.startQuorum()
 	n.startReplication()
 	n.monitors = monitor.New(cfg.Group.Loops())
+	n.broker = broker.New(heapBudget{n}.Charge, heapBudget{n}.Refund)
 	for _, l := range cfg.Group.Loops() {
 		n.workers = append(n.workers, newWorker(n, l))
 	}

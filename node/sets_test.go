@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -337,6 +338,25 @@ func TestSPopIsUniform(t *testing.T) {
 			if n < 280 || n > 520 {
 				t.Errorf("of %d, %s was chosen %d times of %d", more, x, n, rounds)
 			}
+		}
+	}
+}
+
+// A count that is far beyond the set has all its members, also where the bytes of so many would overflow.
+func TestRandomMembersOfAnyCount(t *testing.T) {
+	c := dial(t, startLeveled(t).Addr())
+	args := [][]byte{[]byte("SADD"), []byte("set")}
+	for i := range 1000 {
+		args = append(args, fmt.Append(nil, "member:", i))
+	}
+	c.sendArgs(args...)
+	if got := c.next(); got != "(integer) 1000" {
+		t.Fatalf("SADD answers %s", got)
+	}
+	for shift := 10; shift < 63; shift++ {
+		c.send(fmt.Sprintf("SRANDMEMBER set %d", int64(1)<<shift))
+		if got := c.read(); !bytes.HasPrefix(got, []byte("*1000\r\n")) {
+			t.Fatalf("with a count of 1<<%d SRANDMEMBER answers %.20q", shift, got)
 		}
 	}
 }

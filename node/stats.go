@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -38,6 +39,12 @@ type Stats struct {
 	AuthFailed  int64  // wrong passwords
 	SlowReaders uint64 // closed because they did not read
 	Starved     uint64 // closed because there was no memory for their buffers
+
+	Channels, ShardChannels, Patterns int    // of pub/sub that have subscribers, now
+	Published                         uint64 // messages, whether or not anybody listened
+	Pushed                            uint64 // messages to subscribers and proxies
+	SlowSubscribers                   uint64 // closed because they did not read them
+	LostMessages                      uint64 // that had no room on their way to a loop or a proxy
 
 	Inputs     uint64 // times that a connection had something to read
 	Outputs    uint64 // times that it had something to write
@@ -96,8 +103,8 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 		Moved: total.count.Moved, Waits: total.count.Waits, Deferred: total.count.Deferred, OpsPerSec: total.rate,
 		Clients: total.clients, Pipes: total.pipes, Peers: total.peers,
 		Connections: total.count.Connections, Rejected: total.count.Rejected, SlowReaders: total.count.SlowReaders,
-		Starved: total.count.Starved,
-		Inputs:  total.count.Inputs, Outputs: total.count.Outputs,
+		Starved: total.count.Starved, Pushed: total.count.Pushed, SlowSubscribers: total.count.SlowSubscribers,
+		Inputs: total.count.Inputs, Outputs: total.count.Outputs,
 		BytesIn: total.count.BytesIn, BytesOut: total.count.BytesOut, BatchSizes: total.count.Batches,
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer, Latency: total.latency,
 		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(),
@@ -109,6 +116,9 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	s.Garbage = max(0, min(n.garbage.size.Load(), s.Engine.Outside-s.Overhead))
 	_, covered := n.coverage(&allPartitions)
 	s.Keys = keys.Count(n.engine, &covered)
+	b := n.broker
+	s.Channels, s.ShardChannels, s.Patterns = b.Topics(pubsub.Channel), b.Topics(pubsub.Shard), b.Patterns()
+	s.Published, s.LostMessages = b.Published(), b.Lost()
 	s.PeakBytes = n.notePeak(s.Engine.Used)
 	s.EvictionAge = n.turnover.Age(time.Now(), s.Engine.Keys, s.Engine.Evicted)
 	return s, total.sinceReset, nil

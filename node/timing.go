@@ -113,6 +113,9 @@ func (t *timingLater) end(took time.Duration) {
 func (r *request) noteKeys(s *step) {
 	switch s.plan.keys {
 	case oneKey:
+		if s.cmd.Flags&command.PubSub != 0 {
+			return // a channel is no key
+		}
 		r.worker.hot.Note(s.args[s.firstKey])
 	case oneSlot, anySlots:
 		r.worker.hot.NoteSome(s.args, r.Keys)

@@ -165,6 +165,9 @@ func (p *planning) compare(q *session.Queued) (whole bool) {
 			p.x.size += int64(len(arg)) + argCost
 		}
 		p.keys, _ = q.Cmd.AppendKeys(p.keys[:0], q.Args)
+		if channel := q.Cmd.Placed(); channel > 0 {
+			p.keys = append(p.keys, channel)
+		}
 		p.listed, p.hashed = true, 0
 		p.words += len(q.Args) - len(p.keys)
 	}

@@ -8,8 +8,10 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/broker"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/measure"
@@ -36,23 +38,37 @@ type worker struct {
 	scarcity    scarcity
 	turns       turns
 	holdQueues  map[*engine.Hold]*list.List // of the connections that wait for a hold
+	blocked     allBlocked
+
+	board    pubsub.Board         // which connections are shown which messages
+	inbox    *broker.Receiver     // the messages for them
+	taken    []*broker.Message    // from the inbox
+	messages []*broker.Message    // of these, those that are shown next
+	shown    *broker.Message      // that is shown now
+	leaving  []*pubsub.Subscriber // those who have gone, whose subscriptions end in turns
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
 	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}), holdQueues: make(map[*engine.Hold]*list.List), hot: measure.NewHotSketch(l.Clock())}
 	w.feed.Changed = func() { w.untilSample = 0 }
 	w.turns.loop = l
+	w.inbox = broker.NewReceiver(inboxLimit, func() { l.Post(w.showMessages) })
 	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w
-	r := &w.request.Request
-	r.Engine, r.Worker, r.Types = n.engine, &w.Worker, types
-	r.Host, r.Keyspace, r.Heap = &w.request, &w.request, heapBudget{n}
+	n.equip(&w.request.Request, &w.Worker)
+	w.request.Host, w.request.Keyspace = &w.request, &w.request
+	w.blocked.worker = w
+	w.ahead.args = make([][]byte, 0, exec.MaxAhead*resp.MaxSmall)
+	return w
+}
+
+// equip sets what a request knows of the node.
+func (n *Node) equip(r *exec.Request, w *exec.Worker) {
+	r.Engine, r.Worker, r.Types, r.Heap = n.engine, w, types, heapBudget{n}
 	r.DumpForValkey = n.cfg.DumpForValkey
 	r.Encodings = func() exec.Encodings { return encodingsOf(n.settings) }
 	r.EvictsByFrequency = func() bool { return n.settings.EvictsByFrequency() }
 	r.Level = func() uint8 { return clusterLevel(n.view.Load().Table) }
-	w.ahead.args = make([][]byte, 0, exec.MaxAhead*resp.MaxSmall)
-	return w
 }
 
 // The timers of a worker.
@@ -110,7 +126,7 @@ func (w *worker) closeIdle() {
 
 // closeSilent closes clients that have been silent for longer than CONFIG's timeout, and
 // connections that stop in the middle of a large value. Pipes and members are silent when they have
-// nothing to do, and so is a client that runs MONITOR.
+// nothing to do, and so are clients that run MONITOR or subscribe.
 func (w *worker) closeSilent() {
 	w.node.session.TurnOutLate()
 	limit, now := w.node.settings.IdleTimeout(), w.loop.Now()
@@ -118,7 +134,7 @@ func (w *worker) closeSilent() {
 	w.scarcity.begin(w.node.engine.Refused(), now)
 	for cn := range w.conns {
 		silence := now - cn.State.LastUsed
-		client := cn.pipe == nil && !cn.peer && !cn.Answering && !cn.State.Monitor
+		client := cn.pipe == nil && !cn.peer && !cn.Answering && !cn.State.Monitor && !cn.State.Subscribes()
 		if cn.Upload != nil && !cn.Upload.Paused && silence > uploadPatience {
 			cn.Socket.Close(errUploadStalled)
 		}
@@ -148,5 +164,8 @@ func (w *worker) sample() {
 	w.hot.Fade(w.loop.Now())
 	if w.loop == w.node.workers[0].loop {
 		w.node.notePeak(w.node.engine.Used())
+		if w.node.following.hasEnded(w.loop.Now()) {
+			w.node.broker.Forget()
+		}
 	}
 }

@@ -63,9 +63,14 @@ func (s *client) wait(w *session.Waiting) {
 	s.block(0)
 }
 
-// Wake ends the wait of the session. reply is the argument of State.EndWaiting.
-func (s *client) Wake(reply []byte) {
-	reply = s.state.EndWaiting(reply)
-	s.Unblock()
-	s.reply(s.waits, reply)
+// Wake ends the wait of the session, as State.EndWaiting does.
+func (s *client) Wake(reply []byte) (ended bool) {
+	if s.blocking {
+		return s.cancelBlocking(reply)
+	}
+	if reply, ended = s.state.EndWaiting(reply); ended {
+		s.Unblock()
+		s.reply(s.waits, reply)
+	}
+	return ended
 }

@@ -44,6 +44,7 @@ type chunked struct {
 
 	flying []*fan // the chunks on their way, in order
 	huge   bool   // one of them is a key and its value, in raw
+	rests  bool   // it is in pace.resting
 	atOnce int    // keys of the next chunk
 
 	sum      int64  // of MergeSum
@@ -75,7 +76,7 @@ func (s *client) splitInChunks(cmd *command.Command, args [][]byte, raw []byte) 
 }
 
 func (c *chunked) goOn() {
-	if c.queued || c.s.long != c || c.s.waitsFor != nil || len(c.flying) >= c.mayFly() || c.huge {
+	if c.rests || c.queued || c.s.long != c || c.s.waitsFor != nil || len(c.flying) >= c.mayFly() || c.huge {
 		return
 	}
 	if c.cmd.Merge == command.MergeArray && (c.s.head != c.seq || c.unsent > maxReplyBytes) {
@@ -83,6 +84,10 @@ func (c *chunked) goOn() {
 	}
 	if (c.apart || c.looked == c.count) && !c.mayEnter() {
 		return // a turn would do nothing, and others wait for theirs
+	}
+	if c.mustRest() {
+		c.rest()
+		return
 	}
 	c.queued = true
 	c.s.w.turns.take(c.s.w.loop, c)
@@ -148,6 +153,10 @@ func (c *chunked) take([]byte) order.Body {
 // sendChunk sends the next chunk, if it can be sent now.
 func (c *chunked) sendChunk() {
 	if !c.mayEnter() {
+		return
+	}
+	if c.mustRest() { // another command's chunk went first
+		c.rest()
 		return
 	}
 	s := c.s
@@ -218,6 +227,9 @@ func (c *chunked) send(f *fan, args [][]byte, next int, huge bool) (full *order.
 	c.left -= len(f.partOf)
 	c.next = next
 	c.flying = append(c.flying, f)
+	if f.chunk >= freeChunks {
+		c.s.w.longChunkSent(f)
+	}
 	if huge {
 		f.send(owner, 0, raw, c.memory)
 	} else {
@@ -247,6 +259,7 @@ func (c *chunked) chunkDone(f *fan) {
 	c.sum += f.sum
 	c.executed = c.executed || f.executed
 	f.done = true
+	s.w.chunkCame(f)
 	if c.cmd.Merge == command.MergeArray && !c.gather(f) {
 		return
 	}

@@ -36,12 +36,16 @@ type client struct {
 	kept       int    // bytes of requests that are parked
 	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
 
+	topics *subscriber // nil: it has never subscribed to anything
+
 	timed stopwatch // times one of its commands now and then
 
 	fetches []*fetch // large replies that nodes keep for it, in no order
 	pieces  int      // of such a reply in its output
 
-	waits    uint64 // with state.Waiting: the command that waits
+	waits    uint64 // with state.Waiting or blocking: the command that waits
+	blocking bool   // the command waits is a blocking one: the session takes no other before its reply
+	woken    []byte // not nil: the reply to that, if nothing serves it
 	waitsFor *pipe  // the full pipe that has this session in its waiters
 
 	phase    phase
@@ -50,7 +54,7 @@ type client struct {
 	watching bool // a WATCH is on its way
 	limited  bool // may send little, since it has not authenticated
 	muting   bool // the reply to the command at hand is dropped
-	mutes    bool // one flag for the fast path: closed, or replies may be to be dropped
+	mutes    bool // one flag for the fast path: closed, has blocked, or replies may be to be dropped
 }
 
 // phase is how far a session has come to its end.
@@ -168,6 +172,18 @@ func (s *client) execute(args [][]byte, raw []byte) bool {
 // one.
 func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool {
 	s.state.LastCmd = cmd.ID
+	if s.isDue() || cmd.Flags&command.PubSub != 0 {
+		if _, _, ok := session.SubscriptionOf(cmd.ID); ok {
+			return s.subscribe(cmd, args)
+		}
+		switch {
+		case s.isDue():
+			return false
+		case s.w.order.Level() < ring.PubSubLevel:
+			s.answer(errPubSubLevel)
+			return true
+		}
+	}
 	switch cmd.Route {
 	case command.Key:
 		return s.forward(cmd, args, raw)
@@ -183,7 +199,7 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 // that passes all of them.
 func (s *client) known(cmd *command.Command, args [][]byte) bool {
 	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated && !s.state.Apart &&
-		cmd.Flags&command.Internal == 0 && cmd.ArityOK(len(args))
+		cmd.Flags&(command.Internal|command.Blocking) == 0 && cmd.ArityOK(len(args))
 }
 
 // refuse makes the full checks. It answers a command that must not be executed, and executes or
@@ -199,6 +215,8 @@ func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 	if row := command.Row(args); !refused && s.state.Queues(row) {
 		out = s.state.Enqueue(row, args, out)
 		s.chargeOther()
+	} else if !refused && row.Flags&command.Blocking != 0 && row.Route == command.Key {
+		return s.forwardBlocking(row, args, raw)
 	} else if !refused {
 		return s.dispatch(row, args, raw)
 	} else {
@@ -314,7 +332,7 @@ func (s *client) waitFor(full *order.Pipe) {
 // atLimit reports whether the session must deliver replies before it takes another command.
 func (s *client) atLimit() bool {
 	n := int(s.tail - s.head)
-	return n >= maxInflight || n > 0 && (s.long != nil || s.foreseen(n) > maxReplyBytes)
+	return n >= maxInflight || n > 0 && (s.long != nil || s.blocking || s.foreseen(n) > maxReplyBytes)
 }
 
 // foreseen estimates the bytes of the session's replies: n expected ones, the early and the
@@ -327,7 +345,7 @@ func (s *client) foreseen(n int) int {
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
 	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && s.waitsFor == nil &&
-		s.long == nil && !s.state.Blocked && s.w.order.MayContinue(&s.Session)
+		s.long == nil && !s.blocking && !s.state.Blocked && s.w.order.MayContinue(&s.Session)
 }
 
 // stall stops reading, because the next command in the input must wait. Whatever ends the wait
@@ -382,12 +400,17 @@ func (s *client) closeWhenDone() {
 func (s *client) OnClose(_ *netloop.Conn, err error) {
 	s.phase, s.mutes = closed, true
 	s.Close()
+	if s.Waits() {
+		s.w.order.CancelWait(&s.Session)
+		s.w.act()
+	}
 	if s.long != nil {
 		s.long.end()
 	}
 	for len(s.fetches) > 0 {
 		s.fetches[0].end()
 	}
+	s.leaveTopics()
 	s.state.Leave()
 	s.early, s.turns = nil, nil
 	s.w.forget(s, err)

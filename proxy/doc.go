@@ -20,6 +20,7 @@
 //     of many keys (watch.go), EXEC of a long transaction (executing.go), or all its keys must lie in one
 //     slot (slotted.go)
 //   - chunk: the keys of a long command that are split at once (chunks.go)
+//   - topic: a channel, pattern or shard channel to which sessions of a worker subscribe (listening.go)
 //   - census: a command that asks all nodes (census.go, package wide).
 //
 // Package order decides where and when a request is sent, and what happens to it if its node

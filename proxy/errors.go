@@ -8,14 +8,17 @@ import (
 
 // Errors that the proxy itself gives, encoded once.
 var (
-	errCrossSlot    = wire("CROSSSLOT Keys in request don't hash to the same slot")
-	errParkedLong   = wire("TRYAGAIN no node could take the command in time, it was not executed; try again")
-	errNotParked    = wire("TRYAGAIN no memory to keep the command until its node can take it, it was not executed; try again")
-	errSomeNodes    = wire("ERR not every node could be reached in time, and some may have executed the command; send it again")
-	errUnknown      = wire("ERR the connection to the node broke after the command was sent, outcome unknown")
-	errLost         = wire("ERR the command was executed, but its large reply was lost on the way from the node; a command that only reads may be repeated")
-	errMerge        = wire("ERR a node gave a reply that cannot be merged with the others")
-	errRepliesLarge = wire("ERR executed, but the replies of the transaction would be too large")
+	errCrossSlot     = wire("CROSSSLOT Keys in request don't hash to the same slot")
+	errParkedLong    = wire("TRYAGAIN no node could take the command in time, it was not executed; try again")
+	errNotParked     = wire("TRYAGAIN no memory to keep the command until its node can take it, it was not executed; try again")
+	errSomeNodes     = wire("ERR not every node could be reached in time, and some may have executed the command; send it again")
+	errUnknown       = wire("ERR the connection to the node broke after the command was sent, outcome unknown")
+	errLost          = wire("ERR the command was executed, but its large reply was lost on the way from the node; a command that only reads may be repeated")
+	errMerge         = wire("ERR a node gave a reply that cannot be merged with the others")
+	errRepliesLarge  = wire("ERR executed, but the replies of the transaction would be too large")
+	errPubSubLevel   = wire("ERR publishing and subscribing needs protocol level 9, and the cluster has not reached it: all members must be upgraded")
+	errTooManyTopics = wire("ERR there are too many different patterns, or no memory for the subscription at its node")
+	errBlocking      = wire("ERR blocking commands need protocol level 8, and this cluster speaks less: upgrade all members")
 )
 
 // errTooEarly closes a client whose pipelined commands brought far larger replies than the ones

@@ -56,6 +56,7 @@ func (p *pipe) beginFetch(r order.Request, ticket uint64, size int) {
 		f.end()
 		return
 	}
+	s.unblocked(r.Seq, nil)
 	if whole, ok := r.Part.(*fan); ok && whole.isWhole() {
 		f.part = nil
 	}
@@ -288,5 +289,9 @@ func (s *client) gather(n int) bool {
 func (s *client) chargeOther() bool { return s.conn.SetOther(s.otherBytes()) }
 
 func (s *client) otherBytes() int {
-	return cap(s.early) + s.gathered + s.kept + s.pieces*fetchPiece + s.state.QueuedBytes()
+	n := cap(s.early) + s.gathered + s.kept + s.pieces*fetchPiece + s.state.QueuedBytes()
+	if s.topics != nil {
+		n += s.topics.Bytes()
+	}
+	return n
 }

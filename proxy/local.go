@@ -115,6 +115,9 @@ func (s *client) act(action session.Action) {
 		if !s.state.Monitor {
 			s.w.feed.Remove(s.conn)
 		}
+		if action == session.ActionReset {
+			s.leaveTopics()
+		}
 	case session.ActionMonitor:
 		s.w.feed.Add(s.conn, s.state.Muted)
 	case session.ActionNone, session.ActionClientList, session.ActionClientKill, session.ActionPause,

@@ -87,6 +87,9 @@ func (p *pipe) greeted(reply []byte) {
 		p.heard = false
 		p.w.stats.PipesOpened++
 		p.w.order.Opened(p.Pipe, p.w.loop.Now())
+		if p.Lane.Kind == member.Listening {
+			p.w.listening.lookAtAll()
+		}
 		p.w.act()
 		return
 	}

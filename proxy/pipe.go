@@ -86,6 +86,9 @@ func (p *pipe) OnData(c *netloop.Conn, in []byte) int {
 	p.Heard()
 	off := 0
 	for off < len(in) && p.conn == c {
+		if p.w.listening.waits(p, c) {
+			return off
+		}
 		switch p.scan.Scan(in[off:]) {
 		case resp.NeedMore:
 			return off
@@ -157,6 +160,12 @@ func (p *pipe) hasRoom() {
 // pushed handles a push: the reply to a request that the node answers later, or what stands in its
 // place.
 func (p *pipe) pushed(push []byte) {
+	if p.Lane.Kind == member.Listening {
+		if !p.w.listening.heard(push) {
+			p.fail(errOutOfStep)
+		}
+		return
+	}
 	token, reply, ok := member.ParsePush(push)
 	what := member.Classify(reply)
 	if ok && what.Refused() {
@@ -206,8 +215,11 @@ func (p *pipe) instead(r *order.Request, reply []byte) bool {
 		return true
 	case what == member.Later:
 		token, ok := member.ParseLater(reply)
+		session := r.Session
 		if !ok || !p.w.order.Later(p.Pipe, token) {
 			p.fail(errOutOfStep)
+		} else if session.Waits() {
+			session.Owner.(*client).blocked()
 		}
 		p.hasRoom()
 		return true
@@ -275,6 +287,9 @@ func (p *pipe) close(a *order.Action) {
 	}
 	p.scan.Reset()
 	p.wakeWaiters()
+	if p.Lane.Kind == member.Listening {
+		p.w.listening.lookAtAll()
+	}
 }
 
 // tell sends a request of the pipe's own and ignores the reply.

@@ -46,6 +46,7 @@ func (s *client) reply(seq uint64, reply []byte) {
 		if s.isClosed() {
 			return
 		}
+		reply = s.unblocked(seq, reply)
 		if s.isMuted(seq) {
 			reply = nil
 		}
@@ -70,6 +71,9 @@ func (s *client) reply(seq uint64, reply []byte) {
 	} else {
 		s.storeEarly(seq, reply)
 	}
+	if s.topics != nil {
+		s.pushHeld()
+	}
 	s.progress()
 }
 
@@ -79,6 +83,9 @@ func (s *client) passed() {
 	s.head++
 	s.conn.SetOut(s.appendReady(s.conn.Out()))
 	s.fetchNext()
+	if s.topics != nil {
+		s.pushHeld()
+	}
 	s.progress()
 }
 

@@ -54,6 +54,13 @@ type Stats struct {
 	LostReplies uint64
 	Parking     int // gauge: sessions with parked requests
 
+	Subscriptions   int    // gauge: of sessions, to channels, patterns and shard channels
+	Heard           uint64 // messages from nodes
+	Pushed          uint64 // messages to sessions
+	SlowSubscribers uint64 // sessions closed because they did not read them
+	LostMessages    uint64 // that had no room on their way from a node
+	Gaps            uint64 // topics for which messages may have been lost with a node or its connection
+
 	Loops                         []netloop.LoopStats
 	ClientBytesIn, ClientBytesOut uint64
 	OpsPerSec                     int64 // over the last sampling interval
@@ -113,6 +120,8 @@ func (s *Stats) add(o *Stats) {
 		{&s.Accepted, &o.Accepted},
 		{&s.Rejected, &o.Rejected},
 		{&s.SlowReaders, &o.SlowReaders},
+		{&s.Heard, &o.Heard}, {&s.Pushed, &o.Pushed}, {&s.SlowSubscribers, &o.SlowSubscribers},
+		{&s.LostMessages, &o.LostMessages}, {&s.Gaps, &o.Gaps},
 		{&s.Starved, &o.Starved},
 		{&s.EarlyClosed, &o.EarlyClosed},
 		{&s.PipesOpened, &o.PipesOpened},
@@ -139,6 +148,7 @@ func (s *Stats) visit(w *worker) {
 	s.ClientBytesIn, s.ClientBytesOut = w.account.Traffic()
 	s.Clients += len(w.clients)
 	s.Parking += w.order.Parking()
+	s.Subscriptions += w.listening.subscriptions
 	counts := &w.order.Counts
 	s.PipeRequests, s.Refusals = counts.Requests, counts.Refusals
 	s.Parked, s.ParkedTooLong, s.NotParked = counts.Parked, counts.ParkedTooLong, counts.NotParked

@@ -205,6 +205,9 @@ func isRemote(cmd *command.Command) bool { return cmd.Route != command.Local && 
 // place adds a command on keys to the part of its slot, or divides it among several parts.
 func (t *transaction) place(e *entry) bool {
 	keys, _ := e.Cmd.AppendKeys(t.s.w.keys[:0], e.Args)
+	if channel := e.Cmd.Placed(); channel > 0 {
+		keys = append(keys, channel)
+	}
 	t.s.w.keys = keys
 	same := true
 	for _, k := range keys {

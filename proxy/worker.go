@@ -30,6 +30,7 @@ type worker struct {
 	pending *netloop.Account // of pipes; pipeRoom bounds these, here they are only counted
 
 	clients    []*client
+	listening  *listening
 	retryTimer *netloop.Timer // set by order.Arm; nil: there was none
 	idleTimer  *netloop.Timer
 	watchTimer *netloop.Timer // set by order.Watch; nil: never
@@ -41,6 +42,7 @@ type worker struct {
 	words    [][]byte // for the arguments of a chunk; valid until the next use
 	turns    turns
 	others   others
+	pace     pace
 	pieces   []*piece // free ones
 	warnings warnings
 	stats    Stats
@@ -62,6 +64,7 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		pending:  netloop.NewAccount(nil, 0),
 		warnings: newWarnings(),
 	}
+	w.listening = newListening(w)
 	w.pause = session.Pauser{
 		Server: p.server, Clients: w.clientsHere, Now: l.Now,
 		After: func(d time.Duration, f func()) func() { return l.After(d, f).Stop },
@@ -143,6 +146,7 @@ func (w *worker) failed(a *order.Action) {
 func (w *worker) install(t *ring.Table) {
 	w.order.Install(t, w.loop.Now())
 	w.act()
+	w.listening.install(t)
 }
 
 // setAlive closes the pipes to nodes that were declared dead.
@@ -186,7 +190,7 @@ func (w *worker) forget(s *client, err error) {
 		w.feed.Remove(s.conn)
 	}
 	switch {
-	case errors.Is(err, netloop.ErrSlowReader):
+	case errors.Is(err, netloop.ErrSlowReader), errors.Is(err, errSlowSubscriber):
 		w.stats.SlowReaders++
 		w.warn(&w.warnings.slow, "client", s.state.Addr)
 	case errors.Is(err, netloop.ErrNoMemory):
@@ -212,12 +216,13 @@ func (w *worker) drain() {
 }
 
 // closeSilent closes the clients that were silent for longer than CONFIG's timeout, but none that
-// waits or monitors.
+// waits, monitors or subscribes.
 func (w *worker) closeSilent() {
+	w.listening.keepHeard()
 	w.proxy.server.TurnOutLate()
 	limit, full, now := w.proxy.settings.IdleTimeout(), w.proxy.isOverfull(), w.loop.Now()
 	for _, s := range w.clients {
-		if s.head < s.tail || s.state.Blocked || s.state.Monitor || s.conn.Queued() > 0 {
+		if s.head < s.tail || s.state.Blocked || s.state.Monitor || s.state.Subscribes() || s.conn.Queued() > 0 {
 			continue
 		}
 		if limit > 0 && now-s.state.LastUsed > limit || !s.state.KeepsSlot(full, now) {

@@ -19,11 +19,13 @@ import (
 //	6  a node that obeys a table may say which partitions it still holds; pipes may carry commands that
 //	   do not count as uses of keys; nodes check a CONFIG SET before any of them executes it
 //	7  hashes, sets, sorted sets and lists
+//	8  blocking commands wait at nodes
+//	9  proxies listen to what is published (DUNLIN LISTEN), and clients publish and subscribe through them
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 7
+const Level = 9
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -55,6 +57,12 @@ const CheckLevel = 6
 // CollectionsLevel is the lowest level whose members know hashes, sets, sorted sets and lists: what
 // commands make of them, and the effects on them.
 const CollectionsLevel = 7
+
+// BlockingLevel is the level of the cluster from which on clients may send blocking commands.
+const BlockingLevel = 8
+
+// PubSubLevel is the level of the cluster from which on proxies listen to what is published.
+const PubSubLevel = 9
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

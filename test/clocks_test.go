@@ -25,6 +25,7 @@ var wallClocks = map[string]string{
 	"metrics/fake/fake.go":              "figures that are made up",
 	"metrics/page/live.go":              "the page shows the time",
 	"metrics/status/history.go":         "the page shows the time",
+	"node/blocked.go":                   "keys expire",
 	"node/conn.go":                      "keys expire",
 	"node/replication.go":               "keys expire",
 	"node/server.go":                    "keys expire",

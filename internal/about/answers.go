@@ -29,6 +29,7 @@ var Answers = [command.NumIDs]Answer{
 	command.MemoryHelp:  help(memoryHelp),
 	command.ModuleHelp:  help(moduleHelp),
 	command.ObjectHelp:  help(objectHelp),
+	command.PubSubHelp:  help(pubSubHelp),
 	command.SlowLogHelp: help(slowLogHelp),
 
 	command.LatencyDoctor:     latencyDoctor,

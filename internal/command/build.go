@@ -91,6 +91,7 @@ func complete(t *table, c *Command, own string, flags Flags) {
 	if c.acl == 0 && c.Subs == nil {
 		c.acl = t.acl
 	}
+	c.firstKey = c.placed
 	c.First, c.Last, c.Step = legacyRange(c.Keys)
 	for _, k := range c.Keys {
 		if k.Begin != BeginIndex || k.Find != FindRange {

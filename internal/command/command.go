@@ -38,9 +38,12 @@ type Command struct {
 	Merge Merge
 	Built bool // false: clients are told that there is no such command
 	// firstKey is the position of the first key among the arguments if every call has it at the
-	// same position, otherwise 0.
+	// same position, otherwise placed.
 	firstKey uint8
-	Flags    Flags
+	// placed is the argument that is no key and yet decides, as a key does, who executes the command:
+	// the channel of PUBLISH. 0: none.
+	placed uint8
+	Flags  Flags
 	// Arity counts the command's name and, for a subcommand, both names.
 	// Negative: at least that many, and at most the limit of most.
 	Arity int
@@ -70,6 +73,10 @@ type Command struct {
 // by it (CLIENT SETINFO and CLIENT NO-TOUCH from 7.2), and frameworks refuse to start below their
 // minimum.
 const RedisVersion = "7.4.0"
+
+// Placed returns the argument that is no key and yet decides, as a key does, who executes the command; 0
+// if there is none.
+func (c *Command) Placed() int { return int(c.placed) }
 
 // Quick reports whether the command takes microseconds as long as it has few arguments.
 func (c *Command) Quick() bool { return c.Flags&(Fast|Light) != 0 }

@@ -190,6 +190,7 @@ const (
 	DunlinExec
 	DunlinFetch
 	DunlinLevel
+	DunlinListen
 	DunlinPeer
 	DunlinPipe
 	DunlinReport

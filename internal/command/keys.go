@@ -2,8 +2,8 @@ package command
 
 import "slices"
 
-// FirstKey returns the position of the first key among args, or 0 if there is
-// none. It reads args during the call only.
+// FirstKey returns the position of the first key among args, or of what decides in its place who executes
+// the command; 0 if there is none. It reads args during the call only.
 func (c *Command) FirstKey(args [][]byte) int {
 	// Nearly every row has its first key at a fixed place.
 	if c.firstKey != 0 {

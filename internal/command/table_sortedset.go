@@ -2,13 +2,13 @@ package command
 
 var sortedSetTable = table{group: "sorted-set", acl: catSortedSet, rows: []Command{
 	{ID: BZMPop, Name: "bzmpop", Arity: -5, Flags: Write | Blocking,
-		Keys: specs{counted(2, 1, RW|Access|Delete)}, Route: Key,
+		Keys: specs{counted(2, 1, RW|Access|Delete)}, Route: Key, Built: true,
 		Since: "7.0.0", Summary: "Removes and returns members of the first sorted set that has any, waiting for one if necessary."},
 	{ID: BZPopMax, Name: "bzpopmax", Arity: -3, Flags: Write | Blocking | Fast,
-		Keys: specs{span(1, -2, 1, RW|Access|Delete)}, Route: Key,
+		Keys: specs{span(1, -2, 1, RW|Access|Delete)}, Route: Key, Built: true,
 		Since: "5.0.0", Summary: "Removes and returns the highest member of the first sorted set that has one, waiting for one if necessary."},
 	{ID: BZPopMin, Name: "bzpopmin", Arity: -3, Flags: Write | Blocking | Fast,
-		Keys: specs{span(1, -2, 1, RW|Access|Delete)}, Route: Key,
+		Keys: specs{span(1, -2, 1, RW|Access|Delete)}, Route: Key, Built: true,
 		Since: "5.0.0", Summary: "Removes and returns the lowest member of the first sorted set that has one, waiting for one if necessary."},
 	{ID: ZAdd, Name: "zadd", Arity: -4, Flags: Write | DenyOOM | Fast,
 		Keys: specs{at(1, RW|Update)}, Route: Key, Built: true,

@@ -29,7 +29,7 @@ func TestRows(t *testing.T) {
 		check(c.repeatable == nil || has(Idempotent), "decides on options, but is not idempotent")
 
 		check((c.Merge == MergeNone) == (c.Route < SplitKeys), "merges exactly if it is split")
-		check(c.Route != Key || c.Keys != nil || c.Subs != nil, "routed by a key that it does not have")
+		check(c.Route != Key || c.Keys != nil || c.Subs != nil || c.placed > 0, "routed by a key that it does not have")
 		check(c.Route != AllNodes || c.Keys == nil, "goes to all nodes, but has keys")
 		check(c.Route != SplitKeys || c.Last == -1 && c.Step == 1, "split by key, but not all arguments are keys")
 		check(c.Route != SplitPairs || c.Last == -1 && c.Step == 2, "split by pairs, but has none")

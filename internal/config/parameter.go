@@ -26,6 +26,10 @@ const (
 // errImmutable is Redis's text for a parameter that cannot change while the process runs.
 const errImmutable = "can't set immutable config"
 
+// outputLimits are Redis's. Those of subscribers hold here too, see internal/pubsub; those of other clients
+// are netloop's.
+const outputLimits = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"
+
 // maxSlowLog bounds slowlog-max-len: an entry may take 4 KiB.
 const maxSlowLog = 10000
 
@@ -50,6 +54,7 @@ type parameter struct {
 var parameters = []parameter{
 	{name: "appendonly", kind: choice, initial: "no", choices: []string{"no"}},
 	{name: "bind", kind: static},
+	{name: "client-output-buffer-limit", kind: choice, initial: outputLimits, choices: []string{outputLimits}},
 	{name: "cluster-enabled", kind: static, initial: "no"},
 	{name: "databases", kind: static, initial: "1"},
 	encodingLimit("hash-max-listpack-entries", "hash-max-ziplist-entries", integer, "512"),

@@ -12,6 +12,8 @@
 //	quiet> HELLO 3     any reply
 //	raw> "*1\r\n$x"    bytes in Go's quoting, and the replies to them, a line each; "(closed)" is the end of the connection
 //	wire> GET k        a request whose reply is shown as bytes in Go's quoting
+//	other> PUBLISH c m a request of a second connection
+//	next>              what else has come to the first one; next-wire> shows it as bytes
 //
 // Where Redis answers otherwise, all three of these are the reply; several lines of dunlin: or
 // redis: are lines of one reply:

@@ -18,7 +18,7 @@ type exchange struct {
 	ours          bool // not held with Redis
 }
 
-var requestLine = regexp.MustCompile(`^(|sorted|until|quiet|raw|wire)> (.*)$`)
+var requestLine = regexp.MustCompile(`^(|sorted|until|quiet|raw|wire|other|next|next-wire)>(?: (.*))?$`)
 
 // Files returns the conversations that match patterns. There must be some for each.
 func Files(t testing.TB, patterns ...string) (files []string) {

@@ -30,6 +30,7 @@ type Server struct {
 // connection it goes on with a new one.
 func Play(t *testing.T, file string, s Server) {
 	p := s.Dial()
+	var other *Peer // of other>
 	if got := p.do(t, "FLUSHALL"); string(got) != "+OK\r\n" {
 		t.Fatalf("FLUSHALL answers %q", got)
 	}
@@ -41,7 +42,15 @@ func Play(t *testing.T, file string, s Server) {
 		if s.Redis {
 			want = x.redis
 		}
-		got := x.say(t, p, want)
+		to := p
+		if x.mode == "other" {
+			if other == nil {
+				second := s.Dial()
+				other = &second
+			}
+			to = *other
+		}
+		got := x.say(t, to, want)
 		for deadline := time.Now().Add(patience); x.mode == "until" && got != want && time.Now().Before(deadline); {
 			time.Sleep(2 * time.Millisecond)
 			got = x.say(t, p, want)
@@ -63,6 +72,10 @@ func Play(t *testing.T, file string, s Server) {
 func (x *exchange) say(t *testing.T, p Peer, want string) string {
 	t.Helper()
 	switch x.mode {
+	case "next":
+		return Text(p.Next())
+	case "next-wire":
+		return strconv.Quote(string(p.Next()))
 	case "wire":
 		return strconv.Quote(string(p.do(t, x.request)))
 	case "raw":

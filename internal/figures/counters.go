@@ -40,6 +40,9 @@ type Counters struct {
 	// nodes have one policy, and which.
 	Policy, PolicySquare int64
 
+	Channels int64 // of pub/sub that have subscribers
+	Patterns int64 // the same patterns are at all nodes
+
 	Process int64 // part of RSS that UsedMemory does not count: the program and its Go heap
 }
 
@@ -97,16 +100,18 @@ var InfoCounters = []InfoCounter{
 	{"policy", func(c *Counters) *int64 { return &c.Policy }},
 	{"policy_square", func(c *Counters) *int64 { return &c.PolicySquare }},
 	{"process_memory", func(c *Counters) *int64 { return &c.Process }},
+	{"pubsub_channels", func(c *Counters) *int64 { return &c.Channels }},
+	{"pubsub_patterns", func(c *Counters) *int64 { return &c.Patterns }},
 }
 
-// Add adds o's numbers to c's. Of MaxInput it keeps the larger.
+// Add adds o's numbers to c's. Of MaxInput, MaxOutput and Patterns it keeps the larger.
 func (c *Counters) Add(o *Counters) {
-	maxInput, maxOutput := max(c.MaxInput, o.MaxInput), max(c.MaxOutput, o.MaxOutput)
+	maxInput, maxOutput, patterns := max(c.MaxInput, o.MaxInput), max(c.MaxOutput, o.MaxOutput), max(c.Patterns, o.Patterns)
 	for i := range InfoCounters {
 		field := InfoCounters[i].Field
 		*field(c) += *field(o)
 	}
-	c.MaxInput, c.MaxOutput = maxInput, maxOutput
+	c.MaxInput, c.MaxOutput, c.Patterns = maxInput, maxOutput, patterns
 }
 
 // AppendCounters encodes c as the array of integers that answers EACH INFO.

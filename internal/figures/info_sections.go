@@ -101,7 +101,9 @@ func (p *Process) infoStats(t *text, in *Info) {
 	t.number("evicted_clients", in.SlowReaders)
 	t.number("keyspace_hits", in.Hits)
 	t.number("keyspace_misses", in.Misses)
-	t.zeros("pubsub_channels", "pubsub_patterns", "latest_fork_usec", "total_forks",
+	t.number("pubsub_channels", in.Channels)
+	t.number("pubsub_patterns", in.Patterns)
+	t.zeros("latest_fork_usec", "total_forks",
 		"migrate_cached_sockets", "slave_expires_tracked_keys", "active_defrag_hits",
 		"active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
 		"tracking_total_keys")

@@ -95,5 +95,8 @@ func (p *Pattern) Cost(key []byte) int {
 	if p == nil {
 		return 1
 	}
-	return 1 + (p.length+len(key)*p.perByte)/globStep
+	return 1 + p.Comparisons(len(key))/globStep
 }
+
+// Comparisons returns how many comparisons of bytes it takes at most to match a key of so many bytes.
+func (p *Pattern) Comparisons(size int) int { return p.length + size*p.perByte }

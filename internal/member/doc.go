@@ -27,6 +27,8 @@
 //     pieces.
 //   - token: what a node sends in place of a reply that a push brings later.
 //   - push: a frame that a node sends between two replies.
+//   - listen: a proxy's loop says how many subscribers of a topic it has, and the node pushes what is
+//     published, over a pipe of a kind of its own (listen.go).
 //   - EACH: a command over all keys, asked of one node about a set of partitions. The answer says
 //     which of them it covers.
 //   - cursor: a place in the cluster-wide order in which SCAN walks.

@@ -29,8 +29,12 @@ func TestGoldenBytes(t *testing.T) {
 			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$14\r\nlarge-no-touch\r\n$1\r\n0\r\n$1\r\n2\r\n$0\r\n\r\n$1\r\n6\r\n"},
 		"pipe of a level": {AppendPipe(nil, Pipe{Kind: Common, Version: resp.RESP2, Level: 1}, nil, nil),
 			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$6\r\ncommon\r\n$1\r\n0\r\n$1\r\n2\r\n$0\r\n\r\n$1\r\n1\r\n"},
-		"peer":   {AppendPeer(nil, 7, nil, nil), "*4\r\n$6\r\nDUNLIN\r\n$4\r\nPEER\r\n$1\r\n7\r\n$0\r\n\r\n"},
-		"level":  {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$1\r\n7\r\n"},
+		"peer":  {AppendPeer(nil, 7, nil, nil), "*4\r\n$6\r\nDUNLIN\r\n$4\r\nPEER\r\n$1\r\n7\r\n$0\r\n\r\n"},
+		"level": {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$1\r\n9\r\n"},
+		"listen": {AppendListen(nil, Listen{Kind: 1, Mode: Follow, Name: []byte("n*"), Count: 2}),
+			"*6\r\n$6\r\nDUNLIN\r\n$6\r\nLISTEN\r\n$1\r\n1\r\n$1\r\n2\r\n$2\r\nn*\r\n$1\r\n2\r\n"},
+		"heard":  {AppendHeard(nil, Gapped), ":2\r\n"},
+		"lost":   {AppendLost(nil, 7), ">2\r\n+lost\r\n:7\r\n"},
 		"cancel": {AppendCancel(nil, 7), "*3\r\n$6\r\nDUNLIN\r\n$6\r\nCANCEL\r\n$1\r\n7\r\n"},
 		"retry":  {AppendRetry(nil, 18446744073709551615), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nRETRY\r\n$20\r\n18446744073709551615\r\n"},
 		"fetch":  {AppendFetch(nil, Piece{1, 2, 3}), "*5\r\n$6\r\nDUNLIN\r\n$5\r\nFETCH\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n"},
@@ -68,7 +72,7 @@ func TestEveryVerbHasARow(t *testing.T) {
 		_, name, _ := strings.Cut(sub.Name, "|")
 		rows[strings.ToUpper(name)] = true
 	}
-	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbLevel, VerbCancel, VerbRetry, VerbFetch, VerbWatch, VerbExec, VerbEach, VerbTable,
+	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbLevel, VerbCancel, VerbRetry, VerbFetch, VerbListen, VerbWatch, VerbExec, VerbEach, VerbTable,
 		VerbTake, VerbReport, VerbSettings, VerbConfigure, VerbStream, VerbEffects, VerbValue}
 	for _, v := range verbs {
 		if !rows[v] {

@@ -51,11 +51,13 @@ const (
 	Huge
 	// Fetching carries large replies in pieces.
 	Fetching
+	// Listening carries what is published; from ring.PubSubLevel on.
+	Listening
 
 	Kinds // how many there are
 )
 
-var kindNames = [Kinds]string{"common", "large", "huge", "fetch"}
+var kindNames = [Kinds]string{"common", "large", "huge", "fetch", "listen"}
 
 func (k Kind) String() string { return kindNames[k] }
 

@@ -26,6 +26,9 @@ import (
 // MaxLater is how many commands of one pipe a node answers later at a time. It refuses more.
 const MaxLater = 1024
 
+// Canceled is the error that completes a command that was canceled before it was executed.
+const Canceled = "ERR canceled: the client has disconnected"
+
 const (
 	welcome        = "+OK\r\n"
 	welcomeOfLater = "+OK later\r\n" // the node answers later what needs a goroutine

@@ -71,7 +71,7 @@ func (st *State) End(done bool) {
 }
 
 // setApart updates Apart. Call it after every change of the fields on which Apart depends.
-func (st *State) setApart() { st.Apart = st.Multi || st.Aside() }
+func (st *State) setApart() { st.Apart = st.Multi || st.Aside() || st.listensOnly() }
 
 // clientReply answers CLIENT REPLY ON|OFF|SKIP. In a transaction it is refused, because it would
 // leave gaps in the reply of EXEC.

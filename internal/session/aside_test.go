@@ -45,7 +45,8 @@ func TestWaiting(t *testing.T) {
 		t.Helper()
 		stopped = 0
 		begin()
-		if got := string(st.EndWaiting(reply)); got != want || stopped != 1 || st.Waiting != nil {
+		answer, ended := st.EndWaiting(reply)
+		if got := string(answer); got != want || !ended || stopped != 1 || st.Waiting != nil {
 			t.Errorf("ended by %q: %q, stopped %d times, want %q and once", reply, got, stopped, want)
 		}
 		st.SetBlocked(false)

@@ -93,6 +93,7 @@ func (s *Server) hello(st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if o.version != 0 && o.version != st.Version {
 		// Before the reply is encoded: the reply is the first one in the new version.
 		st.Version = o.version
+		st.setApart()
 		action = ActionVersionChanged
 	}
 	return s.appendHello(dst, st), action

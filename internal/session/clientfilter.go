@@ -32,6 +32,8 @@ type ClientFilter struct {
 	minAge      int64   // seconds
 	skip        uint64  // id of the client to leave out; 0: none
 	nobody      bool    // the filter names a type of client that Dunlin does not have
+	typed       bool    // only clients that subscribe, or only those that do not
+	subscribes  bool
 }
 
 // clientFilterOf returns the filter of a request of the client st for which Do returned
@@ -47,7 +49,7 @@ func clientFilterOf(args [][]byte, st *State) ClientFilter {
 
 // Match reports whether the filter selects this connection. now is the server's Clock.
 func (f *ClientFilter) Match(st *State, now time.Duration) bool {
-	if f.nobody || st.ID == f.skip {
+	if f.nobody || st.ID == f.skip || f.typed && st.Subscribes() != f.subscribes {
 		return false
 	}
 	if _, named := slices.BinarySearch(f.ids, int64(st.ID)); f.ids != nil && !named {
@@ -163,8 +165,9 @@ func (f *ClientFilter) setSkipMe(value []byte, st *State) (refusal string) {
 
 func (f *ClientFilter) setType(name []byte) (refusal string) {
 	switch strings.ToLower(string(name)) {
-	case "normal":
-	case "replica", "slave", "master", "pubsub":
+	case "normal", "pubsub":
+		f.typed, f.subscribes = true, strings.EqualFold(string(name), "pubsub")
+	case "replica", "slave", "master":
 		f.nobody = true
 	default:
 		return "ERR Unknown client type '" + command.Cut(name) + "'"

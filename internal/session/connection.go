@@ -9,11 +9,13 @@ import (
 )
 
 // ping answers PING [message].
-func ping(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	switch len(args) {
-	case 1:
+func ping(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	switch {
+	case len(args) <= 2 && st.listensOnly():
+		return appendPong(dst, args[1:]), ActionNone
+	case len(args) == 1:
 		return append(dst, "+PONG\r\n"...), ActionNone
-	case 2:
+	case len(args) == 2:
 		return resp.AppendBulk(dst, args[1]), ActionNone
 	}
 	// A single number in the command table cannot express this arity.

@@ -43,7 +43,7 @@ func (s *Server) Refuse(st *State, c *command.Command, args [][]byte, dst []byte
 	row, refusal := command.Resolve(scratch[:0], args)
 	if row == nil {
 		dst, refused = resp.AppendErrorBytes(dst, refusal), true
-	} else if text := cmp.Or(s.CheckAuth(st, row), refuseMonitor(st, row)); text != "" {
+	} else if text := cmp.Or(s.CheckAuth(st, row), refuseMonitor(st, row), st.refuseListening(row)); text != "" {
 		dst, refused = resp.AppendError(dst, text), true
 	}
 	if refused && st.guest != nil {

@@ -19,8 +19,8 @@ type Client interface {
 	Kill()
 	// Unblock resumes the commands that a pause has stopped.
 	Unblock()
-	// Wake ends the wait of the client; reply is that of EndWaiting.
-	Wake(reply []byte)
+	// Wake ends the wait of the client, as EndWaiting does.
+	Wake(reply []byte) (ended bool)
 }
 
 // Everyone is a command about the clients of all loops.
@@ -68,8 +68,9 @@ func (e *Everyone) Visit(loop int, now time.Duration, clients iter.Seq[Client]) 
 		st := c.StateNow()
 		switch {
 		case e.action == ActionClientUnblock && st.unblockedBy(e.id):
-			f.clients++
-			c.Wake(e.with)
+			if c.Wake(e.with) {
+				f.clients++
+			}
 			return // ids are unique, and the awakened client may have left
 		case e.action == ActionClientList && e.filter.Match(st, now):
 			f.lines = append(f.lines, clientLine{st.ID, AppendClientLine(nil, st, now)})

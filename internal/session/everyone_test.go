@@ -16,10 +16,14 @@ type noted struct {
 	done  string
 }
 
-func (n *noted) StateNow() *State  { return n.state }
-func (n *noted) Kill()             { n.done += "killed " }
-func (n *noted) Unblock()          { n.done += "unblocked " }
-func (n *noted) Wake(reply []byte) { n.done += "woken by " + string(n.state.EndWaiting(reply)) }
+func (n *noted) StateNow() *State { return n.state }
+func (n *noted) Kill()            { n.done += "killed " }
+func (n *noted) Unblock()         { n.done += "unblocked " }
+func (n *noted) Wake(reply []byte) (ended bool) {
+	answer, ended := n.state.EndWaiting(reply)
+	n.done += "woken by " + string(answer)
+	return ended
+}
 
 // TestEveryone checks that a command finds the clients of all loops, and that its reply adds up the
 // results of all loops.

@@ -76,7 +76,7 @@ func (e *ourEnd) Talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed
 func (e *ourEnd) StateNow() *State { return e.state }
 func (e *ourEnd) Kill()            {}
 func (e *ourEnd) Unblock()         {}
-func (e *ourEnd) Wake([]byte)      {}
+func (e *ourEnd) Wake([]byte) bool { return true }
 
 // say is Talk for tests that write a request as words.
 func (e *ourEnd) say(t *testing.T, request string) string {
@@ -97,7 +97,7 @@ func TestHandlersAreTheLocalRows(t *testing.T) {
 	for id := command.ID(1); id < command.NumIDs; id++ {
 		c := command.ByID(id)
 		isContainer := c.Subs != nil && c.ID != command.CommandCmd
-		if id == command.Exec || id == command.Watch {
+		if _, _, subscribes := SubscriptionOf(id); subscribes || id == command.Exec || id == command.Watch {
 			continue // the node and the proxy execute these themselves
 		}
 		local := c.Built && c.Route == command.Local && !isContainer && c.Flags&command.Internal == 0

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/lobby"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -19,7 +20,7 @@ type State struct {
 	NoTouch       bool
 	Monitor       bool // shown what others do; Authenticated is false then, to keep it off fast paths
 	Multi         bool // MULTI was given: commands are queued in Tx
-	Apart         bool // off the fast paths: Multi or Aside
+	Apart         bool // off the fast paths: Multi, Aside, or a subscriber of RESP2
 	Blocked       bool // a command waits, and others behind it; see SetBlocked
 	Executing     bool // in the middle of EXEC, where nothing waits; the caller sets it
 
@@ -33,6 +34,7 @@ type State struct {
 	refusals int          // commands refused in a row for lack of authentication
 	muting   muting
 	paused   bool // by CLIENT PAUSE
+	topics   [pubsub.Kinds]int
 	begun    bool // a command that was Aside now executes on the usual path
 
 	Name, LibName, LibVer string
@@ -75,6 +77,7 @@ func (s *Server) reset(st *State) {
 	st.Name = ""
 	st.ReadOnly, st.NoEvict, st.NoTouch, st.Monitor = false, false, false, false
 	st.muting &= mutedOnce // as in Redis, SKIP may still suppress the reply of RESET itself
+	st.topics = [pubsub.Kinds]int{}
 	st.EndTransaction()
 }
 
@@ -94,7 +97,10 @@ func AppendClientLine(dst []byte, st *State, now time.Duration) []byte {
 	dst = appendField(dst, " idle=", seconds(now-st.LastUsed))
 	dst = append(dst, " flags="...)
 	dst = st.appendFlags(dst)
-	dst = append(dst, " db=0 sub=0 psub=0 ssub=0"...)
+	dst = append(dst, " db=0"...)
+	dst = appendField(dst, " sub=", int64(st.topics[pubsub.Channel]))
+	dst = appendField(dst, " psub=", int64(st.topics[pubsub.Pattern]))
+	dst = appendField(dst, " ssub=", int64(st.topics[pubsub.Shard]))
 	queued, watched := -1, 0
 	if st.Multi {
 		queued = len(st.Tx.Queue)
@@ -130,6 +136,9 @@ func (st *State) appendFlags(dst []byte) []byte {
 	}
 	if st.ReadOnly {
 		dst = append(dst, 'r')
+	}
+	if st.Subscribes() {
+		dst = append(dst, 'P')
 	}
 	if st.Multi {
 		dst = append(dst, 'x')

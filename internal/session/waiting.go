@@ -20,6 +20,9 @@ import (
 type Waiting struct {
 	Reply func() []byte // returns the reply if the wait ends now
 	Stop  func()        // called when nobody waits any more
+	// Withdraw, unless it is nil, is called before: it reports false if the wait has ended with a reply
+	// that is on its way. Then the wait ends in no other way.
+	Withdraw func() bool
 }
 
 // Later returns a command that is answered with reply when a timer ends. It copies reply. stop
@@ -30,23 +33,30 @@ func Later(reply []byte, stop func()) *Waiting {
 }
 
 // EndWaiting ends the wait of the connection and returns the answer: reply, or the result of
-// Waiting.Reply if reply is nil.
-func (st *State) EndWaiting(reply []byte) []byte {
+// Waiting.Reply if reply is nil. ended is false if another reply is on its way.
+func (st *State) EndWaiting(reply []byte) (answer []byte, ended bool) {
 	w := st.Waiting
+	if !w.withdraw() {
+		return nil, false
+	}
 	st.Waiting = nil
 	w.Stop()
 	if reply == nil {
 		reply = w.Reply()
 	}
-	return reply
+	return reply, true
 }
+
+func (w *Waiting) withdraw() bool { return w.Withdraw == nil || w.Withdraw() }
 
 // Leave ends the wait of a connection whose client has disconnected, and gives up its place.
 func (st *State) Leave() {
 	st.Proved()
 	st.LeaveSlot()
 	if st.Waiting != nil {
-		st.Waiting.Stop()
+		if w := st.Waiting; w.withdraw() {
+			w.Stop()
+		}
 		st.Waiting = nil
 	}
 	st.SetBlocked(false)
@@ -94,10 +104,11 @@ func clientUnblock(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Acti
 	return dst, ActionClientUnblock
 }
 
-// unblockedBy reports whether CLIENT UNBLOCK id ends the wait of the connection: it ends a WAIT
-// only.
+// unblockedBy reports whether CLIENT UNBLOCK id may end the wait of the connection: that of a blocking
+// command.
 func (st *State) unblockedBy(id int64) bool {
-	return int64(st.ID) == id && st.Waiting != nil && st.LastCmd == command.Wait
+	c := command.ByID(st.LastCmd)
+	return int64(st.ID) == id && st.Waiting != nil && c != nil && c.Flags&command.Blocking != 0
 }
 
 // unblockOf parses a CLIENT UNBLOCK for which Do returned ActionClientUnblock: the id of the

@@ -15,9 +15,12 @@
 // handshake takes 5 s at most, and the number of concurrent handshakes is limited, in all and for
 // each source address; a connection counts until a loop has it. A quarter of the processors compute
 // handshakes, and rest between them while loops are strained, so that established connections come
-// first (doorway.go). A client that
-// takes nothing of 16 KiB for 10 s is closed; one that continues to send after the loop has closed
-// is cut off after another 10 s.
+// first (doorway.go). A client that takes nothing of 16 KiB for 10 s is closed; one that continues to
+// send after the loop has closed is cut off after another 10 s.
+//
+// A bridge learns that its client has left by reading. A loop that reads nothing, as in CLIENT PAUSE,
+// stops the bridge too when the buffers are full. So it notices at the pause's end that a client has
+// left which has sent more than they hold.
 //
 // # Trust
 //

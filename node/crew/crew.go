@@ -7,14 +7,19 @@
 //	conn C  ▒       Queue ┘
 //
 // Only work that computes belongs here: what waits for others would keep a place from those who
-// could use it.
+// could use it. A place may rest behind a piece of work, so that the crew as a whole gives way to
+// loops that need the processors.
 package crew
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // Crew has the places and the queues. Its methods may be called from any goroutine.
 type Crew struct {
 	spawn func(f func())
+	rest  func(worked time.Duration)
 
 	mu    sync.Mutex
 	free  int      // places
@@ -22,13 +27,19 @@ type Crew struct {
 }
 
 // Queue is what waits of one connection. The zero Queue is empty.
-type Queue struct{ waiting []func() } // the Crew's mutex protects it
+type Queue struct{ waiting []Work } // the Crew's mutex protects it
 
-// New returns a Crew with so many places. spawn starts a goroutine.
-func New(places int, spawn func(f func())) *Crew { return &Crew{spawn: spawn, free: places} }
+// Work is a piece of work. It returns for how long it has computed without resting.
+type Work func() (worked time.Duration)
+
+// New returns a Crew with so many places. spawn starts a goroutine; rest, behind each piece of work,
+// returns when its place may take the next one.
+func New(places int, spawn func(f func()), rest func(worked time.Duration)) *Crew {
+	return &Crew{spawn: spawn, rest: rest, free: places}
+}
 
 // Go runs f in a goroutine, when it is the queue's turn. The caller bounds the length of the queue.
-func (c *Crew) Go(q *Queue, f func()) {
+func (c *Crew) Go(q *Queue, f Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.free > 0 {
@@ -43,15 +54,15 @@ func (c *Crew) Go(q *Queue, f func()) {
 }
 
 // work keeps a place as long as there is something to do.
-func (c *Crew) work(f func()) {
+func (c *Crew) work(f Work) {
 	for f != nil {
-		f()
+		c.rest(f())
 		f = c.next()
 	}
 }
 
 // next removes what is to be done next. It returns nil, and frees the place, if there is nothing.
-func (c *Crew) next() (f func()) {
+func (c *Crew) next() (f Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.turns) == 0 {
@@ -70,7 +81,7 @@ func (c *Crew) next() (f func()) {
 }
 
 // Withdraw removes and returns the work that waits in the queue.
-func (c *Crew) Withdraw(q *Queue) (waiting []func()) {
+func (c *Crew) Withdraw(q *Queue) (waiting []Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting, q.waiting = q.waiting, nil

@@ -4,20 +4,24 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Work waits for a place, in turns between the queues, and what is withdrawn is not done.
 func TestTurns(t *testing.T) {
 	var all sync.WaitGroup
-	c := New(1, all.Go)
+	c := New(1, all.Go, func(time.Duration) {})
 	var a, b, gone Queue
 	begun, release := make(chan bool), make(chan bool)
-	c.Go(&a, func() { begun <- true; <-release })
+	c.Go(&a, func() time.Duration { begun <- true; <-release; return 0 })
 	<-begun
 	var done []string
 	add := func(q *Queue, names ...string) {
 		for _, name := range names {
-			c.Go(q, func() { done = append(done, name) }) // one place: no two at a time
+			c.Go(q, func() time.Duration {
+				done = append(done, name) // one place: no two at a time
+				return 0
+			})
 		}
 	}
 	add(&a, "a1", "a2", "a3")
@@ -44,10 +48,10 @@ func TestPlaces(t *testing.T) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	now, most, done := 0, 0, 0
-	c := New(places, all.Go)
+	c := New(places, all.Go, func(time.Duration) {})
 	queues := make([]Queue, 7)
 	for i := range pieces {
-		c.Go(&queues[i%len(queues)], func() {
+		c.Go(&queues[i%len(queues)], func() time.Duration {
 			mu.Lock()
 			now++
 			most = max(most, now)
@@ -56,10 +60,29 @@ func TestPlaces(t *testing.T) {
 			now--
 			done++
 			mu.Unlock()
+			return 0
 		})
 	}
 	all.Wait()
 	if most > places || done != pieces {
 		t.Errorf("%d were done, %d at a time, want %d, %d at most", done, most, pieces, places)
+	}
+}
+
+// A place rests behind each piece of work, and only then takes the next one.
+func TestRest(t *testing.T) {
+	var all sync.WaitGroup
+	var done []time.Duration
+	c := New(1, all.Go, func(worked time.Duration) { done = append(done, -worked) })
+	var q Queue
+	for i := range time.Duration(3) {
+		c.Go(&q, func() time.Duration {
+			done = append(done, i+1)
+			return i + 1
+		})
+	}
+	all.Wait()
+	if want := []time.Duration{1, -1, 2, -2, 3, -3}; !slices.Equal(done, want) {
+		t.Errorf("work, and rests below 0, come in the order %d, want %d", done, want)
 	}
 }

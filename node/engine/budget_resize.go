@@ -56,17 +56,29 @@ func (e *Engine) SetMaxBytes(n int64) error {
 	defer e.limitMu.Unlock()
 	e.limit.Store(n)
 	defer e.pool.max.Store(n)
-	// Step by step: a command that needs memory meanwhile lacks a step of it, and not the whole
-	// difference.
+	// The limit follows what is freed, at a distance. So commands find memory meanwhile even if all that
+	// can be freed is in one shard, which is locked for that. If they take as much as is freed for long,
+	// the limit drops below what is used, and they help.
 	taken := func() int64 { return e.pool.used.Load() + e.pool.reserved.Load() }
+	page := int64(e.pool.pageSize)
+	patience := shrinkPatience * ((taken()-n)/page + 1)
 	for now := taken(); now > n; now = taken() {
-		e.pool.max.Store(max(n, now-int64(e.pool.pageSize)))
+		distance := shrinkSlack * page
+		if patience--; patience < 0 {
+			distance = -page
+		}
+		e.pool.max.Store(max(n, min(e.pool.max.Load(), now+distance)))
 		if !e.makeRoom() {
 			return fmt.Errorf("cannot shrink to %d bytes: %w", n, ErrMemory)
 		}
 	}
 	return nil
 }
+
+const (
+	shrinkSlack    = 16 // pages by which the limit stays above what is used
+	shrinkPatience = 16 // times that room is made for each page, before the limit drops below
+)
 
 // upkeepShare is the part of memory that new values may not have where not every key may be
 // evicted. When SET is refused, connections are still served and EXPIRE works, although a first

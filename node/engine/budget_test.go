@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -208,4 +209,37 @@ func TestOutsideFromTheStart(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	e.checkSums(t)
+}
+
+// Who writes while the limit drops finds memory, although nearly all of it is in one shard, which is
+// locked.
+func TestShrinkBesideWriters(t *testing.T) {
+	const before, after, keys = 64 << 20, 16 << 20, 200
+	e := open(t, Config{MaxBytes: before, Shards: 4, Forms: bags()})
+	makeBag(t, e, 0, "bag", 12_000, 4_000)
+	done := make(chan error)
+	with(e, 0, 1, func(Txn) {
+		go func() { done <- e.SetMaxBytes(after) }()
+		for e.MaxBytes() == before {
+			runtime.Gosched()
+		}
+		refused := make(chan int)
+		go func() {
+			n := 0
+			for i := range keys {
+				with(e, 1, 1, func(x Txn) {
+					if x.Set(fmt.Append(nil, i), make([]byte, 1000), TypeString, 0) != nil {
+						n++
+					}
+				})
+			}
+			refused <- n
+		}()
+		if n := <-refused; n > 0 {
+			t.Errorf("%d of %d keys are refused", n, keys)
+		}
+	})
+	if err := <-done; err != nil || e.Used() > after {
+		t.Errorf("%d bytes are used: %v", e.Used(), err)
+	}
 }

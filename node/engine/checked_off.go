@@ -2,15 +2,4 @@
 
 package engine
 
-import (
-	"runtime"
-	"sync"
-)
-
 const checked = false
-
-// mutex is a shard's.
-type mutex = sync.Mutex
-
-// yield lets other goroutines run. Its caller may have a shard locked.
-func yield() { runtime.Gosched() }

@@ -34,6 +34,7 @@ type Config struct {
 	Strained func() bool   // whether commands have to wait, so that what can wait should; nil: never
 	Share    int64         // a value with parts grows to a Share-th of MaxBytes (Parts.MayGrow); 0: to all of it
 	Outside  int64         // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
+	Servers  Servers       // of those that wait for keys; needed by Await
 
 	windowReach int64 // if not 0, another one: for tests
 }
@@ -63,7 +64,8 @@ type Engine struct {
 	feeds        feeds
 	forms        [lastForm + 1]Form // by Type
 	incarnations atomic.Uint32
-	pinnedParts  atomic.Int64            // bytes that ValuePins keep
+	pinnedParts  atomic.Int64 // bytes that ValuePins keep
+	servers      Servers
 	spares       [numSpares]atomic.Int32 // of each kind, in how many places there may be memory to be had
 }
 
@@ -108,7 +110,7 @@ func New(cfg Config) (*Engine, error) {
 	e.pool.used.Store(e.fixed + cfg.Outside)
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
 	e.pool.reserved.Store(int64(n) * ownPages * e.pool.pageCost())
-	e.pool.blocks.strained, e.share = cfg.Strained, cfg.Share
+	e.pool.blocks.strained, e.share, e.servers = cfg.Strained, cfg.Share, cfg.Servers
 	partitions := partitionTable(&e.indexes)
 	for i := range e.shards {
 		s := &e.shards[i]

@@ -170,8 +170,7 @@ func (f *shardFeeds) setTargets(p uint16, t targets) {
 // the unit.
 func (f *shardFeeds) noteFeeding() {
 	f.s.feeding = f.fed > 0 || f.unit != nil
-	f.s.noting = f.s.feeding || f.s.versions != nil
-	f.s.ending = f.s.feeding || len(f.s.values.offers) > 0
+	f.s.noteDuties()
 }
 
 // Feed logs the mark for r, and from then on changes of p. If p is fed to r already, it only logs

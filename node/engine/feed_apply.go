@@ -18,8 +18,12 @@ type Taker interface {
 	Marked(p uint16, m Mark)
 }
 
-// applyAtOnce is how many effects are applied under one lock.
-const applyAtOnce = 16
+const (
+	// applyAtOnce is how many effects are applied under one lock.
+	applyAtOnce = 16
+	// applyBytes is how many bytes of effects end a lock: a chunk has hundreds of elements.
+	applyBytes = chunkSize / 2
+)
 
 // Apply applies effects, in their order, to the partitions that t admits. shift is added to
 // expiries: the own clock minus the sender's. effects is not changed, and not used after Apply
@@ -55,8 +59,9 @@ func (e *Engine) applySome(effects []byte, shift, nowMilli int64, t Taker) (left
 	_, p, _, _ := NextEffect(effects)
 	s := e.shardOf(p)
 	txn := e.Lock(p, nowMilli)
-	for range applyAtOnce {
+	for n, bytes := 0, 0; n < applyAtOnce && bytes < applyBytes; n++ {
 		kind, p, key, size := NextEffect(effects)
+		bytes += size
 		if kind == EffectNone || kind == EffectMark || kind == EffectLarge || kind == EffectUnit || e.shardOf(p) != s {
 			break
 		}

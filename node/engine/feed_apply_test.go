@@ -204,3 +204,31 @@ func hasParts(effects []byte) bool {
 	}
 	return false
 }
+
+// A receiver applies about as much of a big value under one lock as its sender dumps under one.
+func TestChunksAreAppliedOneByOne(t *testing.T) {
+	const p = 5
+	owner := open(t, Config{MaxBytes: 64 << 20, Shards: 1, Forms: bags()})
+	receiver := open(t, Config{MaxBytes: 64 << 20, Shards: 1, Forms: bags()})
+	makeBag(t, owner, p, "bag", 3000, 40)
+	owner.OpenFeed(testReceiver, func() {})
+	owner.Feed(p, testReceiver, Mark{})
+	if _, done := owner.Snapshot(p, testReceiver, 0, 1<<20, 1); !done {
+		t.Fatal("the log has no room for the snapshot")
+	}
+	effects, _ := owner.Collect(testReceiver, 0, nil, 1<<20)
+	locks := 0
+	for ; len(effects) > 0; locks++ {
+		left, err := receiver.applySome(effects, 0, 1, &takesAll{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(effects) - len(left); n > 2*chunkSize {
+			t.Errorf("%d bytes are applied under one lock", n)
+		}
+		effects = left
+	}
+	if !hasBag(receiver, p, "bag") || locks < 10 {
+		t.Errorf("the bag is there: %t, after %d locks", hasBag(receiver, p, "bag"), locks)
+	}
+}

@@ -339,3 +339,48 @@ func TestFeedPartsBetweenClocks(t *testing.T) {
 		})
 	}
 }
+
+// Times inside a value are relative to its base, which alone is shifted to the receiver's clock.
+func TestBaseIsShifted(t *testing.T) {
+	const p, made, ahead = 5, 1_000_000, 3_600_000
+	owner := open(t, Config{MaxBytes: 8 << 20, Shards: 1, Forms: bags()})
+	replica := open(t, Config{MaxBytes: 8 << 20, Shards: 1, Forms: bags()})
+	baseOf := func(e *Engine, now int64, key string) (base int64) {
+		with(e, p, now, func(x Txn) {
+			v, ok := bag(x, key)
+			if !ok {
+				t.Fatalf("%s is not there", key)
+			}
+			base = v.Base()
+		})
+		return base
+	}
+	var effects []byte
+	with(owner, p, made, func(x Txn) {
+		if err := x.Reserve(Room{Roots: []int{3 + bagOwn, 4 + bagOwn}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newBag(x, []byte("bag"), 0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	with(owner, p, made+500, func(x Txn) {
+		v, _ := bag(x, "bag")
+		_, like, err := x.NewAsideLike(v)
+		if err == nil {
+			err = x.Rename(like, []byte("copy"), 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		effects = x.AppendEffect(x.AppendEffect(nil, []byte("bag")), []byte("copy"))
+	})
+	if err := replica.Apply(effects, ahead, made+500+ahead, &takesAll{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"bag", "copy"} {
+		if here, there := baseOf(owner, made+600, key), baseOf(replica, made+600+ahead, key); here != made || there != made+ahead {
+			t.Errorf("%s: base %d, at the receiver %d, want %d and %d", key, here, there, made, made+ahead)
+		}
+	}
+}

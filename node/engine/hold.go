@@ -61,6 +61,7 @@ func (h *Hold) End() {
 	}
 	i := slices.Index(h.s.holds, h)
 	h.s.holds = slices.Delete(h.s.holds, i, i+1)
+	h.s.noteDuties() // keys may be due
 	close(h.ended)
 }
 

@@ -36,6 +36,9 @@ func (s *shard) noteChange(tag uint32) {
 	if s.versions != nil {
 		s.versions[tag%versionsPerShard]++
 	}
+	if len(s.awaits.keys) > 0 {
+		s.noteAwaited(tag)
+	}
 }
 
 // Within returns t for a function that ends with Unlock, which then has no effect: the shard stays

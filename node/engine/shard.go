@@ -16,9 +16,9 @@ type shard struct {
 	mark       mark // on its pages; changed by Reset, with resetMu held too
 	window     int  // number of the window that has its pages
 
-	noting  bool // versions or feeding: changes are to be noted
+	noting  bool // versions, feeding, or somebody waits for a key: changes are to be noted
 	feeding bool // some partition is fed: feeds.fed is above 0
-	ending  bool // Unlock has more to do: feeding, or something is offered
+	ending  bool // Unlock has more to do: feeding, something is offered, or a key is due
 	frugal  bool // what needs memory is a copy: it gets none that is not spare
 	holds   []*Hold
 	quiet   bool   // nothing is to make room: what is taken was reserved
@@ -44,9 +44,16 @@ type shard struct {
 	era      uint32   // how often keys went together, without a count each
 	feeds    shardFeeds
 	units    *units
+	awaits   awaits
 
 	clocks clocks
 	slabs  slabs
 
 	_ [64]byte // the next shard's lock is on another cache line
+}
+
+// noteDuties sets what changes and Unlock look at, after what they depend on has changed.
+func (s *shard) noteDuties() {
+	s.noting = s.feeding || s.versions != nil || len(s.awaits.keys) > 0
+	s.ending = s.feeding || len(s.values.offers) > 0 || len(s.awaits.due) > 0
 }

@@ -29,8 +29,16 @@ func (t Txn) Unlock() {
 	}
 }
 
-// endTxn is Unlock where something is fed or offered.
+// endTxn is Unlock where something is fed or offered, or a key is due.
 func (s *shard) endTxn() {
+	if len(s.awaits.due) > 0 {
+		deliver := s.serveDue()
+		defer func() {
+			for _, f := range deliver {
+				f()
+			}
+		}()
+	}
 	if len(s.values.offers) > 0 {
 		s.values.forgetOffers()
 	}

@@ -41,6 +41,9 @@ type Counters struct {
 	SlowReaders uint64 // closed because they did not read
 	Starved     uint64 // closed because there was no memory for their buffers
 
+	Pushed          uint64 // messages to subscribers
+	SlowSubscribers uint64 // closed because they did not read them
+
 	Inputs   uint64 // calls of OnData
 	Outputs  uint64 // inputs that produced replies
 	BytesIn  uint64
@@ -139,6 +142,8 @@ func (c *Counters) Since(o *Counters) Counters {
 	later.Rejected -= o.Rejected
 	later.SlowReaders -= o.SlowReaders
 	later.Starved -= o.Starved
+	later.Pushed -= o.Pushed
+	later.SlowSubscribers -= o.SlowSubscribers
 	later.Inputs -= o.Inputs
 	later.Outputs -= o.Outputs
 	later.BytesIn -= o.BytesIn
@@ -175,6 +180,8 @@ func (c *Counters) Add(o *Counters) {
 	c.Rejected += o.Rejected
 	c.SlowReaders += o.SlowReaders
 	c.Starved += o.Starved
+	c.Pushed += o.Pushed
+	c.SlowSubscribers += o.SlowSubscribers
 	c.Inputs += o.Inputs
 	c.Outputs += o.Outputs
 	c.BytesIn += o.BytesIn

@@ -40,6 +40,9 @@ type Host interface {
 	// for holds for too long, all in all: waited is for how long, and AwaitHold adds to it. Any goroutine
 	// may call it.
 	AwaitHold(ctx context.Context, h *engine.Hold, waited *time.Duration) (ended bool)
+	// Await has the command, which has its partition locked by t and found nothing, wait; see block.go.
+	// It keeps no view of what it is given.
+	Await(t engine.Txn, a Await)
 	// HoldOn has the request, which has its partition locked by t, hold the partition until it is
 	// answered: it will not end under this lock. Later comes next.
 	HoldOn(t engine.Txn)

@@ -158,11 +158,17 @@ func (r *Request) passOn() {
 // Full gives the replies so far to the socket, and reports whether too many bytes wait there for
 // the client to read them.
 func (r *Request) Full() bool {
+	r.Between(func() {})
+	return r.conn.Socket.Full()
+}
+
+// Between gives the replies so far to the socket, calls f, which may add to the socket's output, and goes
+// on behind that.
+func (r *Request) Between(f func()) {
 	r.passOn()
-	socket := r.conn.Socket
-	r.Out = socket.Out()
+	f()
+	r.Out = r.conn.Socket.Out()
 	r.begun = len(r.Out)
-	return socket.Full()
 }
 
 // unforce gives back what force has charged.

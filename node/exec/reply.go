@@ -25,6 +25,10 @@ func (r *Request) Room(n int) bool {
 	if cap(r.Out)-len(r.Out) >= n {
 		return true
 	}
+	if r.Woken {
+		r.Out = slices.Grow(r.Out, n) // bounded: it has one run
+		return true
+	}
 	out, ok := r.conn.Socket.Grow(r.Out, n)
 	r.Out = out
 	if !ok {

@@ -66,6 +66,10 @@ type Request struct {
 	// (DUNLIN EACH).
 	Part bool
 
+	// Woken: the command has waited, and is executed under the lock of who has brought what it waits for.
+	// It does what it can in one run.
+	Woken bool
+
 	Transaction   engine.Txn // in a transaction: its lock, which its commands do not take
 	InTransaction bool
 	Hold          *engine.Hold // not nil: the request is of a transaction that holds its partition

@@ -7,7 +7,8 @@ import (
 
 // steps are the work of one goroutine for a command that only reads. While clients have to wait for the
 // loops, it takes a tenth of the time: the goroutine pauses between steps. Meanwhile it keeps its pins
-// and its place in the crew, but no lock and no partition.
+// and its place in the crew, but no lock and no partition. So a command that holds its partition never
+// pauses, even if it only reads (SINTER of big sets, SORT with BY): all that want the partition wait for it.
 type steps struct {
 	strained func() bool // it also returns false while something urgent waits for the place
 	begun    time.Time   // the present one
@@ -22,6 +23,9 @@ const (
 	shortestStep = 100 * time.Microsecond
 	// longestStep is the most of a step that is paused for. What took longer was interrupted.
 	longestStep = time.Millisecond
+	// longestWork is the most of work without steps that is rested for: what waits for it in turn, a change
+	// of a large value, shall not wait for much longer than a tenth of a second.
+	longestWork = 10 * time.Millisecond
 )
 
 type stepsKey struct{}
@@ -65,12 +69,24 @@ func (s *steps) end(ctx context.Context) {
 	if s.begun = now; s.hurried || !s.strained() {
 		return
 	}
-	pause := time.NewTimer(pauseShare * min(took, longestStep))
-	select {
-	case <-pause.C:
-	case <-ctx.Done():
-		pause.Stop()
-	}
+	pause(ctx, pauseShare*min(took, longestStep))
 	s.begun = time.Now()
 	s.paused += s.begun.Sub(now)
+}
+
+// RestBehind pauses behind work that could not pause: it holds a partition, or what it reads changes
+// meanwhile. It returns early when the context ends.
+func RestBehind(ctx context.Context, worked time.Duration) {
+	if worked >= shortestStep {
+		pause(ctx, pauseShare*min(worked, longestWork))
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	end := time.NewTimer(d)
+	defer end.Stop()
+	select {
+	case <-end.C:
+	case <-ctx.Done():
+	}
 }

@@ -39,14 +39,16 @@ type deferred struct {
 	places *ring.PartitionSet // these partitions; nil: any
 
 	canceled bool // the node was told that nobody waits for it any more
+	charged  bool // a blocking command whose bytes are charged to its session
 }
 
 // deferrals are the deferred requests of a pipe.
 type deferrals struct {
-	list   []deferred // by token
-	newest uint64     // token
-	bytes  int        // of the requests that were copied
-	writes int        // how many of list have writes set
+	list   []deferred           // by token
+	newest uint64               // token
+	bytes  int                  // of the requests that were copied
+	writes int                  // how many of list have writes set
+	waits  map[uint64]*deferred // blocking commands, by token
 }
 
 // Later is the event that the node will complete the front request of a pipe by a push with the
@@ -54,15 +56,27 @@ type deferrals struct {
 // happened.
 func (m *Machine) Later(p *Pipe, token uint64) (ok bool) {
 	r, l := p.Front(), &p.later
-	if r == nil || r.Session == nil || token <= l.newest || len(l.list) >= member.MaxLater {
+	if r == nil || r.Session == nil || token <= l.newest {
 		return false
 	}
-	raw, body := p.buf[p.acked-p.base:r.end-p.base], p.takeBody()
+	raw := p.buf[p.acked-p.base : r.end-p.base]
+	args := words(raw)
+	if isBlocking(args) && p.body == nil {
+		l.newest = token
+		d := &deferred{parked: parked{Request: *r, raw: bytes.Clone(raw)}, token: token}
+		p.drop(r)
+		m.await(p, d)
+		return true
+	}
+	if len(l.list) >= member.MaxLater {
+		return false
+	}
+	body := p.takeBody()
 	if body == nil {
 		raw = bytes.Clone(raw)
 		l.bytes += len(raw)
 	}
-	d := deferred{parked: parked{Request: *r, raw: raw, body: body}, token: token, writes: !onlyReads(words(raw))}
+	d := deferred{parked: parked{Request: *r, raw: raw, body: body}, token: token, writes: !onlyReads(args)}
 	if part, ok := r.Part.(Scattered); ok {
 		d.writes = true
 		if len(raw) <= aheadBytes {
@@ -87,6 +101,9 @@ func (m *Machine) Later(p *Pipe, token uint64) (ok bool) {
 
 // take removes the request with the token.
 func (l *deferrals) take(token uint64) (d deferred, ok bool) {
+	if d, ok := l.takeWait(token); ok {
+		return d, true
+	}
 	i, ok := slices.BinarySearchFunc(l.list, token, func(d deferred, token uint64) int { return cmp.Compare(d.token, token) })
 	if !ok {
 		return d, false
@@ -134,7 +151,11 @@ func (m *Machine) RefusedLater(p *Pipe, token uint64, why Refusal, now time.Dura
 	if m.broken.uncountsDeferred() && !d.asks {
 		d.Session.remote++
 	}
-	m.refused(p, &d.Request, d.raw, d.body, why, now)
+	raw := d.raw
+	if isBlocking(words(raw)) {
+		raw = d.timeLeft(now)
+	}
+	m.refused(p, &d.Request, raw, d.body, why, now)
 	m.passOn(&d)
 	return true
 }
@@ -241,7 +262,8 @@ func (m *Machine) prompt(p *Pipe) bool {
 	case cmd.ID == command.DunlinExec, cmd.ID == command.DunlinWatch:
 		return m.table.Level >= ring.OfferLevel
 	}
-	return cmd.Flags&command.Heavy != 0 || cmd.ID == command.DunlinEach || cmd.ID == command.DunlinFetch
+	return cmd.Flags&command.Heavy != 0 || cmd.ID == command.DunlinEach || cmd.ID == command.DunlinFetch ||
+		cmd.ID == command.DunlinListen
 }
 
 // probe asks a node something that it answers at once, when it has been silent for half of what is

@@ -93,7 +93,7 @@ func (p *Pipe) IsFailing() bool { return p.state == closed && p.failingSince > 0
 func (p *Pipe) Attempt() uint64 { return p.attempt }
 
 // Inflight returns the number of requests without a reply.
-func (p *Pipe) Inflight() int { return p.inflight.len() + len(p.later.list) }
+func (p *Pipe) Inflight() int { return p.inflight.len() + len(p.later.list) + len(p.later.waits) }
 
 // Size returns the bytes of memory that the pipe keeps for its requests. A request that was not
 // copied is not included.
@@ -290,11 +290,12 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	since := p.Node.failingSince(now)
 	buf, body, base, sent, begin := p.buf, p.takeBody(), p.base, p.sent, p.acked
 	queue := p.inflight
-	list := p.later.list
+	list, waits := p.later.list, p.later.waits
 	p.inflight, p.unsent, p.later, p.AnswersLater, p.offered = fifo{}, 0, deferrals{}, false, false
 	p.buf, p.base, p.acked, p.sent = nil, 0, 0, 0
 	p.settle()
 	m.returnDeferred(p, list, since, now)
+	m.returnWaits(p, waits, since, now)
 	for queue.len() > 0 {
 		r := *queue.front()
 		queue.pop()
@@ -330,7 +331,7 @@ func (m *Machine) tick(p *Pipe, now time.Duration) {
 	m.offer(p)
 	m.cancel(p)
 	answered := p.sent == p.acked && p.state != opening
-	if answered && len(p.later.list) == 0 {
+	if answered && len(p.later.list)+len(p.later.waits) == 0 {
 		p.silent = 0
 		return
 	}

@@ -28,6 +28,7 @@ type Session struct {
 	listed bool     // in the Machine's parking
 	closed bool
 	strays []*Pipe // that had strays of this session when they were lost
+	wait   waiting // of its blocking command, if it has one
 }
 
 // Outstanding returns the number of requests that nodes have or that are parked, plus that of the

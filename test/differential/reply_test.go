@@ -68,10 +68,13 @@ func (r reply) sorted(size int) string {
 }
 
 // rewriteScores gives equal scores equal texts: ZSCAN writes those of big sorted sets in another way,
-// and Redis keeps a set big that has become small.
+// and Redis keeps a set big that has become small. -0 becomes 0: see listed.
 func (r reply) rewriteScores() {
 	for i := 1; i < len(r.items); i += 2 {
 		if score, err := strconv.ParseFloat(r.items[i].text, 64); err == nil {
+			if score == 0 {
+				score = 0 // not -0
+			}
 			r.items[i].text = strconv.FormatFloat(score, 'g', -1, 64)
 		}
 	}
@@ -111,7 +114,7 @@ func sameReply(args []string, got, want reply, mixed bool) bool {
 			return inAnyOrder(1)
 		}
 	case "SORT", "SORT_RO":
-		if (mixed || strings.HasSuffix(args[1], "qset")) && isUnsorted(args) { // a set has no order
+		if (mixed || strings.HasSuffix(args[1], "qset")) && hasNoOrder(args) { // nor has a set
 			return has("LIMIT") && asMany || inAnyOrder(1)
 		}
 	case "TTL", "PTTL", "HTTL", "HPTTL", "EXPIRETIME", "PEXPIRETIME", "HEXPIRETIME", "HPEXPIRETIME":
@@ -122,14 +125,19 @@ func sameReply(args []string, got, want reply, mixed bool) bool {
 	return got.String() == want.String()
 }
 
-// isUnsorted reports whether a SORT names no weights, but BY something.
-func isUnsorted(args []string) bool {
-	for i, arg := range args[:len(args)-1] {
-		if strings.EqualFold(arg, "BY") && !strings.Contains(args[i+1], "*") {
-			return true
+// hasNoOrder reports whether a SORT names no weights, but BY something, or compares weights as texts:
+// nothing decides between elements whose texts are equal, or missing.
+func hasNoOrder(args []string) bool {
+	by, alpha := false, false
+	for i, arg := range args {
+		alpha = alpha || strings.EqualFold(arg, "ALPHA")
+		if i+1 < len(args) && strings.EqualFold(arg, "BY") {
+			if by = true; !strings.Contains(args[i+1], "*") {
+				return true
+			}
 		}
 	}
-	return false
+	return by && alpha
 }
 
 // sameScan compares calls that have the whole collection: ZSCAN of a big one needs several.

@@ -69,3 +69,37 @@ func TestDifferentialNotices(t *testing.T) {
 	f("no error", broken, true, but("malformed", "", true))
 	f("still open", broken, true, but("malformed", "-ERR Protocol error: invalid bulk length\r\n", false))
 }
+
+// TestScansWithZeros checks that ZSCAN's replies are compared by what scores are, and not by how they
+// are written.
+func TestScansWithZeros(t *testing.T) {
+	t.Parallel()
+	scan := func(score string) reply {
+		r, _ := decode(fmt.Appendf(nil, "*2\r\n$1\r\n0\r\n*2\r\n$1\r\nm\r\n$%d\r\n%s\r\n", len(score), score))
+		return r
+	}
+	args := []string{"ZSCAN", "z", "0"}
+	for _, pair := range [][2]string{{"0", "-0"}, {"0.1", "0.10000000000000001"}, {"1e+21", "1e21"}} {
+		if !sameReply(args, scan(pair[0]), scan(pair[1]), false) {
+			t.Errorf("the scores %s and %s count as different", pair[0], pair[1])
+		}
+	}
+	if sameReply(args, scan("0"), scan("5e-324"), false) {
+		t.Error("the scores 0 and 5e-324 count as equal")
+	}
+}
+
+// TestSortsWithoutOrder checks which replies to SORT of a set are compared in any order.
+func TestSortsWithoutOrder(t *testing.T) {
+	t.Parallel()
+	one, _ := decode([]byte("*2\r\n$1\r\na\r\n$1\r\nb\r\n"))
+	other, _ := decode([]byte("*2\r\n$1\r\nb\r\n$1\r\na\r\n"))
+	for command, want := range map[string]bool{
+		"SORT qset BY nosort": true, "SORT qset ALPHA BY w*": true, "SORT qset by w* alpha": true,
+		"SORT qset BY w*": false, "SORT qset ALPHA": false, "SORT qlist ALPHA BY w*": false,
+	} {
+		if got := sameReply(strings.Fields(command), one, other, false); got != want {
+			t.Errorf("%s: replies in another order count as the same: %t", command, got)
+		}
+	}
+}

@@ -23,6 +23,11 @@ func lMove(r *exec.Request) {
 
 // move: LMOVE, RPOPLPUSH source destination
 func move(r *exec.Request, from, to end) {
+	moveOr(r, from, to, func(engine.Txn) { r.ReplyNull() })
+}
+
+// moveOr moves an element, or calls none if the source has none.
+func moveOr(r *exec.Request, from, to end, none func(t engine.Txn)) {
 	t, ok := r.Lock()
 	if !ok {
 		return
@@ -33,7 +38,7 @@ func move(r *exec.Request, from, to end) {
 		return
 	}
 	if !source.found {
-		r.ReplyNull()
+		none(t)
 		return
 	}
 	target, ok := open(r, t, r.Args[2])

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
@@ -104,7 +105,9 @@ func popMany(l *list, locks *exec.KeyLocks, from end, count, key int) {
 	if before, begun := locks.State.(*popped); begun {
 		rest = *before
 	} else {
-		rest = popped{min(count, l.len()), key}
+		if rest = (popped{min(count, l.len()), key}); r.Woken {
+			rest.left = l.inOneRun(from, rest.left)
+		}
 		if !r.Room(len(l.key) + 3*exec.LineRoom) {
 			return
 		}
@@ -149,17 +152,39 @@ func popMany(l *list, locks *exec.KeyLocks, from end, count, key int) {
 	locks.Whole()
 }
 
+// inOneRun returns how many of the first n elements at an end one run pops.
+func (l *list) inOneRun(from end, n int) int {
+	found, bytes := 0, 0
+	count := func(element shape.Item) bool {
+		found++
+		bytes += element.Size() + exec.LineRoom
+		return found < min(n, popElements) && bytes < exec.RunBytes
+	}
+	if from == head {
+		l.each(0, count)
+	} else {
+		l.eachBack(l.len(), count)
+	}
+	return found
+}
+
 // lmPop: LMPOP numkeys key... LEFT|RIGHT [COUNT count]
 func lmPop(r *exec.Request) {
-	numKeys, ok := intArg(r, 1, 1, ErrNumKeys)
+	lmPopOr(r, 1, func(engine.Txn) { r.Out = resp.AppendNullArray(r.Out, r.Version()) })
+}
+
+// lmPopOr pops from the first list that has elements, or calls none if there is none. Args[first] is
+// numkeys.
+func lmPopOr(r *exec.Request, first int, none func(t engine.Txn)) {
+	numKeys, ok := intArg(r, first, 1, ErrNumKeys)
 	if !ok {
 		return
 	}
-	if numKeys >= len(r.Args)-2 {
+	if numKeys > len(r.Args)-first-2 { // not a sum, which could overflow
 		r.Fail(exec.ErrSyntax)
 		return
 	}
-	at := 2 + numKeys
+	at := first + 1 + numKeys
 	from, ok := endArg(r, at)
 	if !ok {
 		return
@@ -181,9 +206,10 @@ func lmPop(r *exec.Request) {
 	if rest, ok := locks.State.(*popped); ok {
 		begin, locks.AtOnce = rest.key, numKeys+1
 	}
+	var t engine.Txn
 	for i := begin; i < numKeys; i++ {
-		t, key, ok := locks.At(i)
-		if !ok {
+		var key []byte
+		if t, key, ok = locks.At(i); !ok {
 			locks.Stop(i, 0)
 			return
 		}
@@ -196,7 +222,7 @@ func lmPop(r *exec.Request) {
 			return
 		}
 	}
-	r.Out = resp.AppendNullArray(r.Out, r.Version())
+	none(t)
 }
 
 // endArg parses LEFT or RIGHT. If Args[i] is neither, endArg answers the error and ok is false.

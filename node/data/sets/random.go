@@ -232,7 +232,7 @@ func randSome(r *exec.Request) {
 	switch {
 	case !s.found || count == 0:
 		r.Out = resp.AppendArray(r.Out, 0)
-	case count < -randAtOnce || s.isLong(-count):
+	case count < -randAtOnce || count < 0 && s.isLong(-count): // a positive one could overflow
 		s.replyAnyOf(-count)
 	case count < 0:
 		r.Out = resp.AppendArray(r.Out, int(-count))

@@ -53,7 +53,7 @@ func (t *Table) Check() error {
 
 // Check walks through the whole tree and reports what does not fit together. It is for tests.
 func (t *Tree) Check() error {
-	s, c := t.state(), treeCheck{t: t, indexed: map[named]int{}}
+	s, c := t.state(), treeCheck{t: t, indexed: map[indexEntry]int{}}
 	if s.count() == 0 {
 		if n := t.V.Count(t.Leaves) - c.tombstones(); n > 1 || t.V.Count(t.Nodes) > 0 || s.bytes() != 0 {
 			return fmt.Errorf("an empty tree has %d leaves, %d nodes, %d bytes", n, t.V.Count(t.Nodes), s.bytes())
@@ -79,11 +79,11 @@ type treeCheck struct {
 	count, bytes, leaves, nodes, away int
 	lastRank                          uint64
 	last                              []byte
-	indexed                           map[named]int // of a ranked tree: what its index should have
+	indexed                           map[indexEntry]int // of a ranked tree: what its index should have
 }
 
-// named is what an index has of an entry.
-type named struct {
+// indexEntry is what an index has of an entry.
+type indexEntry struct {
 	hash uint32
 	leaf int
 }
@@ -105,7 +105,7 @@ func (c *treeCheck) index() error {
 			return fmt.Errorf("bucket %d of %d bytes needs %d", number, len(b), size)
 		}
 		for e := range b.count() {
-			x := named{b.hashOf(e, depth, number), leafOf(b.word(e), depth)}
+			x := indexEntry{b.hashOf(e, depth, number), leafOf(b.word(e), depth)}
 			if leaf := block(t.V.Part(t.Leaves, x.leaf)); leaf != nil && leaf.isTombstone() {
 				stale[x.leaf]++
 				continue
@@ -133,17 +133,17 @@ func (c *treeCheck) tombstones() (n int) {
 }
 
 // stale checks that tombstones have the index's entries that name them, whose numbers stand by leaf.
-func (c *treeCheck) stale(named map[int]int) error {
+func (c *treeCheck) stale(byLeaf map[int]int) error {
 	sum := 0
-	for leaf, n := range named {
-		if got := block(c.t.V.Part(c.t.Leaves, leaf)).named(); got != n {
+	for leaf, n := range byLeaf {
+		if got := block(c.t.V.Part(c.t.Leaves, leaf)).stale(); got != n {
 			return fmt.Errorf("%d entries of the index name tombstone %d, which has %d", n, leaf, got)
 		}
 		sum += n
 	}
-	if tombstones := c.tombstones(); tombstones != len(named) || sum != c.t.state().stale() {
+	if tombstones := c.tombstones(); tombstones != len(byLeaf) || sum != c.t.state().stale() {
 		return fmt.Errorf("%d stale entries name %d of %d tombstones, counted %d",
-			sum, len(named), tombstones, c.t.state().stale())
+			sum, len(byLeaf), tombstones, c.t.state().stale())
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (c *treeCheck) leaf(number int) error {
 			if h != c.t.hash(c.last) || b.slot(e)[rankFront] != tagOf32(h) {
 				return fmt.Errorf("entry %d of leaf %d has hash %x", e, number, h)
 			}
-			c.indexed[named{h, number}]++
+			c.indexed[indexEntry{h, number}]++
 		}
 		off += b.size(e)
 	}

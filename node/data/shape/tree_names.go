@@ -27,7 +27,7 @@ func (t *Tree) lookup(first []byte, rank uint64, exact bool) (s Spot, ok bool) {
 	for i := c.search(0, h, depth); i >= 0; i = c.search(i+1, h, depth) {
 		s.leaf = leafOf(c.word(i), depth)
 		b := block(t.V.Part(t.Leaves, s.leaf))
-		for s.entry = t.named(b, 0, tagOf32(h), &p); s.entry >= 0; s.entry = t.named(b, s.entry+1, tagOf32(h), &p) {
+		for s.entry = t.searchName(b, 0, tagOf32(h), &p); s.entry >= 0; s.entry = t.searchName(b, s.entry+1, tagOf32(h), &p) {
 			if s.Rank = rankOf(b, s.entry); !exact || s.Rank == rank {
 				return s, true
 			}
@@ -36,8 +36,8 @@ func (t *Tree) lookup(first []byte, rank uint64, exact bool) (s Spot, ok bool) {
 	return s, false
 }
 
-// named is the first entry of a leaf from one on that has a first string, -1 if none has.
-func (t *Tree) named(b block, e int, tag byte, p *probe) int {
+// searchName is the first entry of a leaf from one on that has a first string, -1 if none has.
+func (t *Tree) searchName(b block, e int, tag byte, p *probe) int {
 	w, n := leafFront+t.Items, b.count() // the width is known before the leaf has come from memory
 	for i := len(b) - (e+1)*w + rankFront; e < n; e, i = e+1, i-w {
 		if b[i] != tag || b[i+tagFront] != p.code {

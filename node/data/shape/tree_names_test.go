@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// named finds the entry at a position by its first string, and gives it another rank or removes it.
-func (m *treeModel) named(position int, rank uint64) {
+// byName finds the entry at a position by its first string, and gives it another rank or removes it.
+func (m *treeModel) byName(position int, rank uint64) {
 	x := m.want[position]
 	s, ok := m.t.lookup([]byte(x.first), x.rank, true)
 	if !ok || s.Rank != x.rank || m.t.Position(s) != position {

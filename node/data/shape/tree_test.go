@@ -168,7 +168,7 @@ func (m *treeModel) step(op byte, a, b uint32) {
 	case op < 220 && len(m.want) > 0:
 		m.compare(position, m.t.At(position))
 	case op < 226 && m.t.Ranked && len(m.want) > 0:
-		m.named(position, x.rank)
+		m.byName(position, x.rank)
 	case op < 235 && m.t.Ranked:
 		at, there := slices.BinarySearchFunc(m.want, x, compareEntries)
 		if got, found := m.t.Find(x.rank, []byte(x.first)); got != at || found != there {

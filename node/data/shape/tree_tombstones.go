@@ -27,9 +27,9 @@ const (
 // isTombstone reports whether a leaf is one.
 func (b block) isTombstone() bool { return b.items() == 0 }
 
-// A tombstone has how many entries of the index name it in the place of the parent.
-func (b block) named() int     { return b.parent() }
-func (b block) setNamed(n int) { b.setParent(n) }
+// A tombstone has how many stale entries of the index name it in the place of the parent.
+func (b block) stale() int     { return b.parent() }
+func (b block) setStale(n int) { b.setParent(n) }
 
 func (s treeState) stale() int     { return int(binary.LittleEndian.Uint32(s[staleAt:])) }
 func (s treeState) addStale(n int) { binary.LittleEndian.PutUint32(s[staleAt:], uint32(s.stale()+n)) }
@@ -61,7 +61,7 @@ func (t *Tree) entomb(w *way) (removed int) {
 	}
 	b = initBlock(part, 0, 0)
 	b.lead(leafLead)
-	b.setNamed(count)
+	b.setStale(count)
 	t.state().addStale(count)
 	t.weigh(w, -count, -bytes)
 	t.dropChild(w, w.height-1, w.nodes[w.height-1].child)
@@ -92,7 +92,7 @@ func (t *Tree) dropStale(number, n int) (b indexBlock, count int) {
 		if x := t.tombstone(leaf); x != nil {
 			// No pin reads a tombstone, so none needs a copy. Free makes one all the same for a pin that
 			// was taken after entomb: about 100 bytes, charged to the pin.
-			if x.setNamed(x.named() - 1); x.named() == 0 {
+			if x.setStale(x.stale() - 1); x.stale() == 0 {
 				t.V.Free(t.Leaves, leaf)
 			}
 			continue

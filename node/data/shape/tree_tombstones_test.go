@@ -45,7 +45,7 @@ func (m *treeModel) tombstones(r *rand.Rand, steps int) (most int) {
 			m.deleteRange(position, 1+r.IntN(1500), 1+r.IntN(200))
 		case 5:
 			for range min(50, len(m.want)) {
-				m.named(r.IntN(len(m.want)), uint64(r.IntN(1000)))
+				m.byName(r.IntN(len(m.want)), uint64(r.IntN(1000)))
 			}
 		case 6:
 			m.delete(position, r.IntN(200))

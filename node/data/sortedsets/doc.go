@@ -14,7 +14,8 @@
 //   - A change of a big sorted set first does what can fail, for all members that the command names in
 //     one run, and then what cannot: it removes the entries with the old scores from the tree. If one
 //     fails, those before are undone, and the value is as it was (big_change.go).
-//   - -0 is stored as 0, as Redis does in its small encoding.
+//   - -0 is stored as 0. Redis does so in a listpack, which stores whole numbers as integers, and keeps
+//     the sign in a skiplist. Here it cannot: ranks are compared as numbers, and equal scores must be equal.
 //
 // # What a big sorted set takes
 //

@@ -9,6 +9,9 @@ import (
 var Family = exec.Family{
 	Type: &sortedType,
 	Handlers: map[command.ID]exec.Handler{
+		command.BZMPop:           bzmPop,
+		command.BZPopMax:         func(r *exec.Request) { bzPop(r, true) },
+		command.BZPopMin:         func(r *exec.Request) { bzPop(r, false) },
 		command.ZAdd:             zAdd,
 		command.ZCard:            zCard,
 		command.ZCount:           zCount,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
@@ -39,7 +40,7 @@ func pop(r *exec.Request, last bool) {
 	if !ok {
 		return
 	}
-	rest, ok := restOf(&locks, count, &s)
+	rest, ok := restOf(&locks, count, last, &s)
 	if !ok {
 		return
 	}
@@ -59,10 +60,14 @@ type popped struct {
 
 // restOf is what is left to pop of a set, at most count members in all. If the set has fewer than
 // earlier runs have promised, restOf answers the error and ok is false.
-func restOf(locks *exec.KeyLocks, count int64, s *sorted) (rest popped, ok bool) {
+func restOf(locks *exec.KeyLocks, count int64, last bool, s *sorted) (rest popped, ok bool) {
 	before, begun := locks.State.(*popped)
 	if !begun {
-		return popped{left: int(min(count, int64(s.Len())))}, true
+		rest.left = int(min(count, int64(s.Len())))
+		if s.r.Woken {
+			rest.left = s.inOneRun(rest.left, last)
+		}
+		return rest, true
 	}
 	if s.Len() < before.left {
 		s.r.Fail(exec.ErrGone)
@@ -74,10 +79,7 @@ func restOf(locks *exec.KeyLocks, count int64, s *sorted) (rest popped, ok bool)
 // popRun replies and removes what is left to pop, in runs.
 func (s *sorted) popRun(locks *exec.KeyLocks, rest popped, last, paired bool) {
 	now := min(rest.left, removedAtOnce)
-	p := Span{to: now}
-	if last {
-		p = Span{from: s.Len() - now, to: s.Len(), backwards: true}
-	}
+	p := s.first(now, last)
 	now, fits := s.reply(p, paired)
 	if !fits {
 		return
@@ -122,9 +124,33 @@ func (s *sorted) reply(p Span, paired bool) (n int, fits bool) {
 	return n, fits
 }
 
+// inOneRun returns how many of the n lowest or last members one run pops.
+func (s *sorted) inOneRun(n int, last bool) (fits int) {
+	bytes := 0
+	s.Each(s.first(min(n, s.Len(), removedAtOnce), last), func(member shape.Item, _ float64) bool {
+		fits++
+		bytes += member.Size() + 2*exec.LineRoom
+		return bytes < exec.RunBytes
+	})
+	return fits
+}
+
+// first is the span of the n lowest or last members.
+func (s *sorted) first(n int, last bool) Span {
+	if last {
+		return Span{from: s.Len() - n, to: s.Len(), backwards: true}
+	}
+	return Span{to: n}
+}
+
 // zMPop: ZMPOP numkeys key... MIN|MAX [COUNT count]
 func zMPop(r *exec.Request) {
-	keys, last, count, problem := parseMPop(r.Args)
+	zmPopOr(r, r.Args, func(engine.Txn) { r.Out = resp.AppendNullArray(r.Out, r.Version()) })
+}
+
+// zmPopOr pops from the first set that has members, or calls none if there is none. args[1] is numkeys.
+func zmPopOr(r *exec.Request, args [][]byte, none func(t engine.Txn)) {
+	keys, last, count, problem := parseMPop(args)
 	if problem != "" {
 		r.Fail(problem)
 		return
@@ -147,7 +173,7 @@ func zMPop(r *exec.Request) {
 		if !s.found && locks.First == 0 {
 			continue
 		}
-		rest, ok := restOf(&locks, count, &s)
+		rest, ok := restOf(&locks, count, last, &s)
 		if !ok {
 			return
 		}
@@ -160,7 +186,7 @@ func zMPop(r *exec.Request) {
 		s.popRun(&locks, rest, last, true)
 		return
 	}
-	r.Out = resp.AppendNullArray(r.Out, r.Version())
+	none(t)
 }
 
 // parseMPop reads the arguments of ZMPOP.

@@ -1,4 +1,4 @@
-//go:build checked && !linux
+//go:build !linux || !(checked || locktimes)
 
 package engine
 

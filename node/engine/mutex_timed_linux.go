@@ -1,4 +1,4 @@
-//go:build checked
+//go:build checked || locktimes
 
 package engine
 
@@ -15,6 +15,13 @@ import (
 // in nanoseconds, by loops and by goroutines. A lock is passed over whose goroutine has moved to
 // another thread meanwhile, or may have let others use its thread.
 var LongestLock atomic.Int64
+
+// LockTimes counts the same locks by their time: those below LockClass, below twice as much, and so on.
+// The last one has all that were longer.
+var LockTimes [64]atomic.Int64
+
+// LockClass is the width of a class of LockTimes.
+const LockClass = 10 * time.Microsecond
 
 // TimeLocks has locks timed.
 var TimeLocks atomic.Bool
@@ -62,6 +69,7 @@ func (m *mutex) begin() {
 func (m *mutex) Unlock() {
 	if m.begun != 0 && unix.Gettid() == m.thread && yieldsOf(m.thread).Load() == m.yields {
 		took := int64(threadSpent() - m.begun)
+		LockTimes[min(max(took, 0)/int64(LockClass), int64(len(LockTimes)-1))].Add(1)
 		for longest := LongestLock.Load(); took > longest && !LongestLock.CompareAndSwap(longest, took); {
 			longest = LongestLock.Load()
 		}

@@ -1,0 +1,297 @@
+package broker
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+)
+
+// purse is a budget that remembers what was taken.
+type purse struct {
+	mu    sync.Mutex
+	limit int64
+	taken int64
+}
+
+func (p *purse) charge(n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken+n > p.limit {
+		return false
+	}
+	p.taken += n
+	return true
+}
+
+func (p *purse) refund(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken -= n
+}
+
+func newBroker() (*Broker, *purse) {
+	p := &purse{limit: 1 << 40}
+	return New(p.charge, p.refund), p
+}
+
+func receiver() *Receiver { return NewReceiver(1<<20, func() {}) }
+
+// payloads takes what a receiver has.
+func payloads(rc *Receiver) (all []string) {
+	list, _ := rc.Take(nil, 1<<30)
+	for _, m := range list {
+		all = append(all, string(m.Payload))
+		m.Release()
+	}
+	return all
+}
+
+func publish(t *testing.T, b *Broker, kind pubsub.Kind, channel, payload string, want int) {
+	t.Helper()
+	if n, ok := b.Publish(kind, []byte(channel), []byte(payload), 0); n != want || !ok {
+		t.Errorf("PUBLISH %s %s gives %d, %v, want %d", channel, payload, n, ok, want)
+	}
+}
+
+func wantPayloads(t *testing.T, rc *Receiver, want ...string) {
+	t.Helper()
+	if got := payloads(rc); !slices.Equal(got, want) {
+		t.Errorf("the receiver gets %q, want %q", got, want)
+	}
+}
+
+// All subscribers count, and a receiver gets a message once.
+func TestPublish(t *testing.T) {
+	b, _ := newBroker()
+	one, two := receiver(), receiver()
+	b.Listen(one, pubsub.Channel, []byte("c"), 2)
+	b.Listen(two, pubsub.Channel, []byte("c"), 3)
+	b.Listen(two, pubsub.Pattern, []byte("c*"), 4)
+	b.Listen(two, pubsub.Pattern, []byte("*"), 1)
+	b.Listen(one, pubsub.Shard, []byte("c"), 7)
+	publish(t, b, pubsub.Channel, "c", "1", 10)
+	publish(t, b, pubsub.Channel, "d", "2", 1)
+	publish(t, b, pubsub.Shard, "c", "3", 7)
+	publish(t, b, pubsub.Shard, "d", "4", 0)
+	wantPayloads(t, one, "1", "3")
+	wantPayloads(t, two, "1", "2")
+	if b.Count(pubsub.Channel, []byte("c")) != 5 || b.Patterns() != 2 || b.Topics(pubsub.Channel) != 1 {
+		t.Errorf("c has %d subscribers, there are %d patterns and %d channels",
+			b.Count(pubsub.Channel, []byte("c")), b.Patterns(), b.Topics(pubsub.Channel))
+	}
+	b.Listen(two, pubsub.Channel, []byte("c"), 1)
+	b.Listen(two, pubsub.Pattern, []byte("c*"), 0)
+	publish(t, b, pubsub.Channel, "c", "5", 4)
+	b.Leave(two)
+	publish(t, b, pubsub.Channel, "c", "6", 2)
+	b.Leave(one)
+	publish(t, b, pubsub.Channel, "c", "7", 0)
+	if names, _ := b.Names(pubsub.Channel, nil, func(string) bool { return true }, 1000); len(names) > 0 || b.Patterns() > 0 {
+		t.Errorf("%q and %d patterns stay", names, b.Patterns())
+	}
+}
+
+// A receiver that does not take its messages loses the newest, and they are counted.
+func TestFullQueue(t *testing.T) {
+	b, p := newBroker()
+	rc := NewReceiver(1000, func() {})
+	b.Listen(rc, pubsub.Channel, []byte("c"), 1)
+	const all = 100
+	for i := range all {
+		publish(t, b, pubsub.Channel, "c", fmt.Sprint(i), 1)
+	}
+	got := payloads(rc)
+	if len(got) == 0 || len(got)+int(rc.Lost()) != all || got[0] != "0" {
+		t.Errorf("%d messages are queued and %d lost", len(got), rc.Lost())
+	}
+	publish(t, b, pubsub.Channel, "c", "x", 1)
+	wantPayloads(t, rc, "x")
+	b.Leave(rc)
+	if used := b.room.used.Load(); used != 0 || p.taken > 4*roomChunk {
+		t.Errorf("%d bytes stay in use, %d taken", used, p.taken)
+	}
+}
+
+// A queue is as large as the memory of its messages, however short they are.
+func TestQueueOfShortMessages(t *testing.T) {
+	b, _ := newBroker()
+	const limit = 1 << 20
+	rc := NewReceiver(limit, func() {})
+	b.Listen(rc, pubsub.Channel, []byte("c"), 1)
+	for rc.Lost() == 0 {
+		b.Publish(pubsub.Channel, []byte("c"), make([]byte, 16), 0)
+	}
+	used := b.room.used.Load()
+	if queued := len(payloads(rc)); used > limit || queued < limit/512 {
+		t.Errorf("%d messages are queued and take %d bytes", queued, used)
+	}
+}
+
+func TestNoMemory(t *testing.T) {
+	b, p := newBroker()
+	p.limit = roomChunk
+	rc := NewReceiver(1<<40, func() {})
+	b.Listen(rc, pubsub.Channel, []byte("c"), 1)
+	sent := 0
+	for payload := make([]byte, 10<<10); ; sent++ {
+		if _, ok := b.Publish(pubsub.Channel, []byte("c"), payload, 0); !ok {
+			break
+		}
+	}
+	if sent == 0 || len(payloads(rc)) != sent {
+		t.Errorf("%d messages had memory, but others are queued", sent)
+	}
+	if _, ok := b.Publish(pubsub.Channel, []byte("c"), nil, 0); !ok {
+		t.Error("there is no memory although all messages were released")
+	}
+}
+
+func TestTooManyPatterns(t *testing.T) {
+	b, _ := newBroker()
+	rc := receiver()
+	for i := range MaxPatterns {
+		if !b.Listen(rc, pubsub.Pattern, fmt.Append(nil, i), 1) {
+			t.Fatalf("pattern %d is refused", i)
+		}
+	}
+	if b.Listen(rc, pubsub.Pattern, []byte("x"), 1) || !b.Listen(rc, pubsub.Pattern, []byte("0"), 2) {
+		t.Error("one pattern too many is taken, or a known one refused")
+	}
+}
+
+// No patterns make a message on a name of usual length cost more than MaxCost, and what goes is taken back.
+func TestCostOfPatterns(t *testing.T) {
+	b, _ := newBroker()
+	rc := receiver()
+	name := func(i int) []byte { return fmt.Appendf(nil, "*a?a?%d*b?*", i) }
+	taken := 0
+	for b.Listen(rc, pubsub.Pattern, name(taken), 1) {
+		taken++
+	}
+	if cost := b.Cost(pubsub.Channel, make([]byte, usualName)); taken < 100 || taken == MaxPatterns || cost > MaxCost {
+		t.Errorf("%d costly patterns are taken, and a message costs %d", taken, cost)
+	}
+	if b.Cost(pubsub.Channel, make([]byte, pubsub.MaxName)) <= MaxCost || b.Cost(pubsub.Shard, make([]byte, pubsub.MaxName)) > 0 {
+		t.Error("a message on a long name costs as much as on a short one, or one on a shard channel anything")
+	}
+	b.Leave(rc)
+	if cost := b.Cost(pubsub.Channel, make([]byte, pubsub.MaxName)); cost != 0 {
+		t.Errorf("without patterns a message costs %d", cost)
+	}
+}
+
+// A channel moves here: what is published before its receivers follow is kept for them.
+func TestFollow(t *testing.T) {
+	b, p := newBroker()
+	rc, other := receiver(), receiver()
+	b.ListenAs(Ahead, rc, pubsub.Channel, []byte("c"), 2, 7)
+	b.Listen(other, pubsub.Channel, []byte("d"), 1)
+	for i, channel := range []string{"c", "d", "c"} {
+		want := map[string]int{"c": 2, "d": 1}[channel]
+		if n, _ := b.Publish(pubsub.Channel, []byte(channel), fmt.Append(nil, i), 7); n != want {
+			t.Errorf("message %d has %d subscribers, want %d", i, n, want)
+		}
+	}
+	wantPayloads(t, rc)
+	if !b.ListenAs(Follow, rc, pubsub.Channel, []byte("c"), 2, 7) {
+		t.Error("the backlog has not all")
+	}
+	publish(t, b, pubsub.Channel, "c", "3", 2)
+	wantPayloads(t, rc, "0", "2", "3")
+	if !b.ListenAs(Follow, other, pubsub.Channel, []byte("c"), 1, 8) {
+		t.Error("nothing was published since epoch 8, and not all is there")
+	}
+	wantPayloads(t, other, "1")
+
+	long := make([]byte, 1<<20)
+	for range 5 {
+		b.Publish(pubsub.Channel, []byte("c"), long, 9)
+	}
+	if b.ListenAs(Follow, other, pubsub.Channel, []byte("c"), 1, 9) {
+		t.Error("a backlog that has overflowed passes for whole")
+	}
+	b.Forget()
+	b.Leave(rc)
+	b.Leave(other)
+	if used := b.room.used.Load(); used != 0 || b.keeping.Load() != 0 || p.taken > 4*roomChunk {
+		t.Errorf("%d bytes stay in use, %d kept, %d taken", used, b.keeping.Load(), p.taken)
+	}
+}
+
+// Publishers of several loops, and receivers that come and go: all get the messages of a channel in one
+// order.
+func TestOneOrder(t *testing.T) {
+	b, _ := newBroker()
+	receivers := []*Receiver{NewReceiver(1<<30, func() {}), NewReceiver(1<<30, func() {})}
+	for _, rc := range receivers {
+		b.Listen(rc, pubsub.Channel, []byte("c"), 1)
+		b.Listen(rc, pubsub.Pattern, []byte("?"), 1)
+	}
+	var publishers sync.WaitGroup
+	for i := range 4 {
+		publishers.Go(func() {
+			for n := range 500 {
+				b.Publish(pubsub.Channel, []byte("c"), fmt.Appendf(nil, "%d-%d", i, n), 0)
+			}
+		})
+	}
+	comesAndGoes := receiver()
+	for range 100 {
+		b.Listen(comesAndGoes, pubsub.Pattern, []byte("*"), 1)
+		b.Listen(comesAndGoes, pubsub.Pattern, []byte("*"), 0)
+	}
+	publishers.Wait()
+	one, two := payloads(receivers[0]), payloads(receivers[1])
+	if len(one) != 2000 || !slices.Equal(one, two) {
+		t.Errorf("%d and %d messages, want 2000 in one order", len(one), len(two))
+	}
+}
+
+func TestPublishAllocatesNothing(t *testing.T) {
+	b, _ := newBroker()
+	rc := receiver()
+	b.Listen(rc, pubsub.Channel, []byte("c"), 1)
+	b.Listen(rc, pubsub.Pattern, []byte("*"), 1)
+	channel, payload := []byte("c"), make([]byte, 64)
+	var list []*Message
+	if n := testing.AllocsPerRun(1000, func() {
+		b.Publish(pubsub.Channel, channel, payload, 0)
+		list, _ = rc.Take(list[:0], 1<<20)
+		for _, m := range list {
+			m.Release()
+		}
+	}); n > 0 {
+		t.Errorf("a message allocates %v times", n)
+	}
+}
+
+// BenchmarkPublish publishes 64 bytes to so many receivers, beside so many patterns that do not match.
+func BenchmarkPublish(b *testing.B) {
+	for _, of := range []struct{ receivers, patterns int }{{0, 0}, {1, 0}, {100, 0}, {1, 100}} {
+		b.Run(fmt.Sprintf("Broker/Receivers%d/Patterns%d", of.receivers, of.patterns), func(b *testing.B) {
+			broker, _ := newBroker()
+			receivers := make([]*Receiver, of.receivers)
+			for i := range receivers {
+				receivers[i] = receiver()
+				broker.Listen(receivers[i], pubsub.Channel, []byte("c"), 1)
+			}
+			for i := range of.patterns {
+				broker.Listen(receivers[0], pubsub.Pattern, fmt.Appendf(nil, "user:%d:*", i), 1)
+			}
+			channel, payload := []byte("c"), make([]byte, 64)
+			var list []*Message
+			for b.Loop() {
+				broker.Publish(pubsub.Channel, channel, payload, 0)
+				for _, rc := range receivers {
+					list, _ = rc.Take(list[:0], 1<<20)
+					for _, m := range list {
+						m.Release()
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package lists
+
+import (
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
+
+// bPop: BLPOP, BRPOP key... timeout
+func bPop(r *exec.Request, from end) {
+	limit, ok := r.TimeoutArg(len(r.Args) - 1)
+	if !ok {
+		return
+	}
+	locks := r.LockKeys()
+	defer locks.Release()
+	var t engine.Txn
+	for i := range r.Keys {
+		var key []byte
+		if t, key, ok = locks.At(i); !ok {
+			locks.Stop(i, 0)
+			return
+		}
+		l, ok := open(r, t, key)
+		if !ok {
+			return
+		}
+		if l.found {
+			l.popKeyed(from)
+			return
+		}
+	}
+	r.AwaitKeys(t, engine.TypeList, limit)
+}
+
+// popKeyed pops an element and answers it behind its key.
+func (l *list) popKeyed(from end) {
+	r, start := l.r, len(l.r.Out)
+	if !r.Room(len(l.key) + 2*exec.LineRoom) {
+		return
+	}
+	r.Out = resp.AppendArray(r.Out, 2)
+	r.ReplyBulk(l.key)
+	position := l.first(from, 1)
+	if !r.ReplyElement(l.at(position)) {
+		return
+	}
+	if err := l.remove(position, 1); err != nil {
+		r.Undo(start)
+		r.ReplyValueError(err)
+	}
+}
+
+// blmPop: BLMPOP timeout numkeys key... LEFT|RIGHT [COUNT count]
+func blmPop(r *exec.Request) {
+	if limit, ok := r.TimeoutArg(1); ok {
+		lmPopOr(r, 2, func(t engine.Txn) { r.AwaitKeys(t, engine.TypeList, limit) })
+	}
+}
+
+// blMove: BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout
+func blMove(r *exec.Request) {
+	from, ok := endArg(r, 3)
+	if !ok {
+		return
+	}
+	to, ok := endArg(r, 4)
+	if !ok {
+		return
+	}
+	bMove(r, from, to)
+}
+
+// bMove: BLMOVE, BRPOPLPUSH source destination ... timeout
+func bMove(r *exec.Request, from, to end) {
+	limit, ok := r.TimeoutArg(len(r.Args) - 1)
+	if !ok {
+		return
+	}
+	moveOr(r, from, to, func(t engine.Txn) {
+		if r.Executing() {
+			r.ReplyNull()
+			return
+		}
+		r.Await(t, exec.Await{Type: engine.TypeList, Keys: r.Args[1:2], Limit: limit})
+	})
+}

@@ -1,0 +1,146 @@
+package exec
+
+import (
+	"math"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/longdouble"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// A blocking command pops like its cousin that does not block. Only if none of its keys has a value does
+// it call Await, with the partition still locked, so that no push comes between. When a value comes, the
+// host executes the command again from its beginning, under the lock of who has brought the value
+// (Request.Woken). Within EXEC nothing waits.
+
+// MaxAwaited is how many keys a blocking command names at most: it stands in a queue at each of them.
+const MaxAwaited = 256
+
+// maxAwaitedBytes is how long the arguments of a command that waits can be: it keeps copies.
+const maxAwaitedBytes = 64 << 10
+
+// Await is what a command waits for: a value of a type under one of the keys, or the end of the limit,
+// 0 for none.
+type Await struct {
+	Type  engine.Type
+	Keys  [][]byte
+	Limit time.Duration
+}
+
+const (
+	errTimeout      = "ERR timeout is not a float or out of range"
+	errTimeoutRange = "ERR timeout is out of range"
+	errTimeoutLow   = "ERR timeout is negative"
+	errAwaited      = "ERR a blocking command can name at most 256 keys"
+	errAwaitedBytes = "ERR the arguments of a command that waits can have at most 65536 bytes"
+)
+
+// TimeoutArg parses Args[i], a number of seconds. If it is none, TimeoutArg answers the error and ok is
+// false.
+func (r *Request) TimeoutArg(i int) (limit time.Duration, ok bool) {
+	f, infinite, ok := longdouble.Parse(r.Args[i])
+	if !ok {
+		r.Fail(errTimeout)
+		return 0, false
+	}
+	millis := math.Inf(1)
+	if !infinite {
+		seconds, _ := f.Float64()
+		millis = math.Ceil(seconds * 1000)
+	} else if r.Args[i][0] == '-' {
+		millis = math.Inf(-1)
+	}
+	switch {
+	case millis < 0:
+		r.Fail(errTimeoutLow)
+	case millis > math.MaxInt64:
+		r.Fail(errTimeoutRange)
+	case len(r.Keys) > MaxAwaited:
+		r.Fail(errAwaited)
+	default:
+		return time.Duration(min(millis, maxAwait)) * time.Millisecond, true
+	}
+	return 0, false
+}
+
+// maxAwait is the longest limit, in milliseconds: a century, so that sums of times do not overflow.
+const maxAwait = 100 * 365 * 24 * 60 * 60 * 1000
+
+// Executing reports whether the command is one of a transaction, in which nothing waits.
+func (r *Request) Executing() bool { return r.conn.State.Executing }
+
+// Await has the command, which found nothing under the partition's lock t, wait. Within EXEC it answers
+// a null array.
+func (r *Request) Await(t engine.Txn, a Await) {
+	if r.Executing() {
+		r.Out = resp.AppendNullArray(r.Out, r.Version())
+		return
+	}
+	n := 0
+	for _, arg := range r.Args {
+		n += len(arg)
+	}
+	if n > maxAwaitedBytes {
+		r.Fail(errAwaitedBytes)
+		return
+	}
+	r.Host.Await(t, a)
+}
+
+// AwaitKeys is Await of all keys of the command.
+func (r *Request) AwaitKeys(t engine.Txn, typ engine.Type, limit time.Duration) {
+	keys := make([][]byte, len(r.Keys))
+	for i, place := range r.Keys {
+		keys[i] = r.Args[place]
+	}
+	r.Await(t, Await{Type: typ, Keys: keys, Limit: limit})
+}
+
+// Apart is a reply that is made without a connection, to be answered on another loop.
+type Apart struct {
+	text []byte
+	pins []Pinned
+}
+
+// BeginApart prepares the request for a command whose reply TakeApart takes. Its output is in the Go heap.
+func (r *Request) BeginApart(cn *Conn, now int64) {
+	r.conn, r.Now, r.Woken = cn, now, true
+	r.Out, r.begun, r.sent = r.Out[:0], 0, 0
+}
+
+// TakeApart takes the reply. It is a copy.
+func (r *Request) TakeApart() (a Apart) {
+	a.text, a.pins = r.Cut(0, 0)
+	if cap(r.Out) > MaxBodyKept {
+		r.Out = nil
+	}
+	return a
+}
+
+// Empty reports whether there is no reply.
+func (a *Apart) Empty() bool { return len(a.text) == 0 }
+
+// IsError reports whether the reply is an error.
+func (a *Apart) IsError() bool { return resp.IsError(a.text) }
+
+// Answer moves the reply to the output of the request.
+func (a *Apart) Answer(r *Request) {
+	at := 0
+	for i := range a.pins {
+		p := &a.pins[i]
+		r.replyText(a.text[at:p.At])
+		r.Insert(p.Bytes, p.Pin)
+		at, *p = p.At, Pinned{}
+	}
+	r.replyText(a.text[at:])
+	a.pins = nil
+}
+
+// End frees what Answer has not used.
+func (a *Apart) End() {
+	for i := range a.pins {
+		a.pins[i].Release()
+	}
+	a.pins = nil
+}

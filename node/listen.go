@@ -1,0 +1,182 @@
+package node
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/node/broker"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A proxy's loop listens to this node's broker over a pipe of its own kind:
+//
+//	PUBLISH ─▶ broker ─▶ queue of the pipe ─ posted ─▶ its output ═══▶ proxy
+
+const (
+	// pipeQueue is how many bytes of messages wait for a proxy that does not read. Further ones are lost.
+	pipeQueue = 8 << 20
+	// pipeUnsent is up to how many unsent bytes of a pipe's output messages are added to it.
+	pipeUnsent = 256 << 10
+	// topicMemory is what a topic takes that a proxy listens to, beside twice its name, in bytes.
+	topicMemory = 256
+	// maxPipeTopics is how many topics one loop of a proxy can listen to.
+	maxPipeTopics = 1 << 20
+)
+
+// listener is what a pipe listens to. It belongs to the pipe's loop.
+type listener struct {
+	cn       *conn
+	receiver *broker.Receiver
+	topics   int
+	bytes    int // that they take
+	told     uint64
+	taken    []*broker.Message
+	delayed  bool // a timer calls deliver
+}
+
+// listen: DUNLIN LISTEN kind mode name count
+func listen(r *request) {
+	cn := r.conn
+	l, ok := member.ParseListen(r.Args[2:], uint8(pubsub.Kinds))
+	if p := cn.pipe; !ok || p == nil || p.key.kind != member.Listening || len(l.Name) > pubsub.MaxName {
+		r.Fail(errBadListen)
+		return
+	}
+	if cn.pipe.listener == nil {
+		of := &listener{cn: cn}
+		of.receiver = broker.NewReceiver(pipeQueue, func() { cn.worker.loop.Post(of.deliver) })
+		cn.pipe.listener = of
+	}
+	r.Out = member.AppendHeard(r.Out, r.heard(cn.pipe.listener, &l))
+}
+
+// heard carries out a LISTEN.
+func (r *request) heard(of *listener, l *member.Listen) member.Heard {
+	b, kind, mode := r.node.broker, pubsub.Kind(l.Kind), broker.Mode(l.Mode)
+	had := of.receiver.Count(kind, l.Name) > 0
+	if l.Count > 0 && !had {
+		size := topicMemory + 2*len(l.Name)
+		if of.topics == maxPipeTopics || !r.conn.Socket.TrySetOther(r.conn.otherBytes()+size) {
+			return member.TooMany
+		}
+	}
+	answer := member.Noted
+	switch {
+	case l.Count == 0 || kind == pubsub.Pattern:
+		if !b.Listen(of.receiver, kind, l.Name, l.Count) {
+			return member.TooMany
+		}
+	case !r.brokers(ring.PartitionOf(l.Name)):
+		return member.NotOwner
+	case !b.ListenAs(mode, of.receiver, kind, l.Name, l.Count, r.view.Began[ring.PartitionOf(l.Name)]):
+		answer = member.Gapped
+	}
+	of.count(l, had)
+	return answer
+}
+
+// count notes what the topic takes.
+func (of *listener) count(l *member.Listen, had bool) {
+	size := topicMemory + 2*len(l.Name)
+	switch has := l.Count > 0; {
+	case has && !had:
+		of.topics++
+		of.bytes += size
+	case had && !has:
+		of.topics--
+		of.bytes -= size
+	}
+}
+
+// brokers reports whether this node is the broker of a partition's channels, or about to be.
+func (r *request) brokers(p uint16) bool {
+	v := r.view
+	return v.Standing[p] != ownership.Foreign || v.Table != nil && v.MoveTo[p] != ring.NoNode && int(v.MoveTo[p]) == v.Self
+}
+
+// deliver sends what was published. While the proxy does not read, the rest waits in the queue.
+func (of *listener) deliver() {
+	cn := of.cn
+	if cn.closed || cn.Closing {
+		return
+	}
+	for more := true; more && cn.Socket.Queued() < pipeUnsent; {
+		of.taken, more = of.receiver.Take(of.taken[:0], pipeUnsent)
+		if !of.send() {
+			return
+		}
+		if !more {
+			return
+		}
+	}
+	if !of.delayed {
+		of.delayed = true
+		cn.worker.loop.After(pushPause, func() {
+			of.delayed = false
+			of.deliver()
+		})
+	}
+}
+
+// send appends the messages that were taken to the output. It reports false if there is no memory: then the
+// pipe is closed.
+func (of *listener) send() (ok bool) {
+	cn, size := of.cn, exec.LineRoom
+	for _, m := range of.taken {
+		size += len(m.Frame)
+	}
+	out, ok := cn.Socket.Grow(cn.Socket.Out(), size)
+	if ok && of.receiver.Lost() > of.told {
+		out = member.AppendLost(out, of.receiver.Lost()-of.told)
+		of.told = of.receiver.Lost()
+	}
+	for i, m := range of.taken {
+		if ok {
+			out = append(out, m.Frame...)
+		}
+		m.Release()
+		of.taken[i] = nil
+	}
+	if ok {
+		cn.Socket.SetOut(out)
+		cn.worker.Count.Pushed += uint64(len(of.taken))
+	}
+	return ok
+}
+
+// end gives up what the pipe listens to, which takes a while for many topics.
+func (of *listener) end() {
+	n := of.cn.node
+	of.receiver.Close()
+	n.goJob(func() { n.broker.Leave(of.receiver) })
+}
+
+// following says which partitions this node has had for less than broker.BacklogTime, so that those who
+// listen to their channels may still have to follow.
+type following struct {
+	from  atomic.Uint64 // the epoch in which it has got the first of them
+	until atomic.Int64  // a time of the loops' clock
+}
+
+// gained notes that the node has got partitions in an epoch.
+func (f *following) gained(epoch uint64, now time.Duration) {
+	if f.hasEnded(now) {
+		f.from.Store(epoch)
+	}
+	f.until.Store(int64(now + broker.BacklogTime))
+}
+
+// hasEnded reports whether nobody follows any more.
+func (f *following) hasEnded(now time.Duration) bool { return now > time.Duration(f.until.Load()) }
+
+// since returns the epoch since which this node has had a partition, if that is not long; otherwise 0.
+func (f *following) since(v *ownership.View, p uint16, now time.Duration) uint64 {
+	if f.hasEnded(now) || v.Began[p] < f.from.Load() {
+		return 0
+	}
+	return v.Began[p]
+}

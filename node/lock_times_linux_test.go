@@ -1,0 +1,160 @@
+//go:build linux && (checked || locktimes) && !race
+
+package node
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+var lockFields = flag.Int("lock.fields", 50_000, "how many fields the hash has of which TestLockTimes times the locks")
+
+// lockLaw is how long a shard may be locked at most.
+const lockLaw = 200 * time.Microsecond
+
+// lockTimes are how many locks took how long, by engine.LockClass.
+type lockTimes struct {
+	classes [len(engine.LockTimes)]int64
+	longest time.Duration
+}
+
+// takeLockTimes returns the times of all locks since it was last called.
+func takeLockTimes() (l lockTimes) {
+	for i := range l.classes {
+		l.classes[i] = engine.LockTimes[i].Swap(0)
+	}
+	l.longest = time.Duration(engine.LongestLock.Swap(0))
+	return l
+}
+
+func (l *lockTimes) String() string {
+	sum, beyond := int64(0), int64(0)
+	for i, n := range l.classes {
+		if sum += n; time.Duration(i)*engine.LockClass >= lockLaw {
+			beyond += n
+		}
+	}
+	below := func(perMille float64) time.Duration {
+		n := int64(0)
+		for i := range l.classes {
+			if n += l.classes[i]; float64(n) >= float64(sum)*perMille/1000 {
+				return time.Duration(i+1) * engine.LockClass
+			}
+		}
+		return 0
+	}
+	return fmt.Sprintf("%8d locks, 50 %% below %v, 99 %% %v, 99.9 %% %v; longest %v, %d longer than %v",
+		sum, below(500), below(990), below(999), l.longest, beyond, lockLaw)
+}
+
+// TestLockTimes shows for how long shards are locked while a big hash is made, read, copied, deleted,
+// evicted, moved, and expires. It judges none of that, because a busy machine takes longer; TestTimeLaw does.
+// The build tag checked takes much of the time itself:
+//
+//	go test -tags locktimes -run TestLockTimes -v ./node -lock.fields 10000000 -timeout 1h
+func TestLockTimes(t *testing.T) {
+	group, memory := newGroup(t, 2), max(64<<20, 200*int64(*lockFields))
+	var nodes [2]*Node
+	var members []ring.Member
+	for i := range nodes {
+		nodes[i] = startBare(t, func(c *Config) {
+			c.ID, c.Boot, c.Memory, c.Group = string(rune('a'+i)), int64(i+1), memory, group
+		})
+		members = append(members, memberOf(nodes[i]))
+	}
+	table := tableOf(nil, members...)
+	table.Level = ring.Level
+	install(t, table, nodes[:]...)
+	key := keyIn(t, table, 0)
+	p := partitionOf(key)
+	owner := dial(t, nodes[0].Addr())
+	owner.patience = 10 * time.Minute
+	defer engine.TimeLocks.Store(engine.TimeLocks.Swap(true))
+	act := func(what string, f func()) {
+		t.Helper()
+		takeLockTimes()
+		begun := time.Now()
+		f()
+		took := time.Since(begun)
+		l := takeLockTimes()
+		if t.Logf("%-10s %8v %v", what, took.Round(time.Millisecond), &l); l.longest == 0 {
+			t.Errorf("%s: no lock was timed", what)
+		}
+	}
+	freed := func(n *Node, parts int64) {
+		eventually(t, "its memory is free", func() bool { return n.engine.Stats().Parts <= parts })
+	}
+
+	act("HSET", func() { fillHash(t, owner, key, *lockFields) })
+	act("HGETALL", func() {
+		owner.send("HGETALL " + key)
+		owner.read()
+	})
+	act("HSCAN", func() {
+		for cursor := "0"; ; {
+			reply := owner.do("HSCAN " + key + " " + cursor + " COUNT 1000")
+			if cursor = strings.Split(reply, `"`)[1]; cursor == "0" {
+				break
+			}
+		}
+	})
+	one := nodes[0].engine.Stats().Parts
+	act("COPY", func() { owner.want("COPY "+key+" {"+key+"}copy", "(integer) 1") })
+	act("DEL", func() {
+		owner.want("DEL {"+key+"}copy", "(integer) 1")
+		freed(nodes[0], one)
+	})
+	act("move", func() {
+		moving := altered(table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: p, From: 0, To: 1}} })
+		install(t, moving, nodes[:]...)
+		for !inSync(nodes[1], p)() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		table = altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p] = nil, 1 })
+		nodes[1].SetTable(table)
+		eventually(t, "the new owner serves", nodes[1].Serving)
+		freed(nodes[0], 0)
+	})
+	heir := dial(t, nodes[1].Addr())
+	heir.patience = 10 * time.Minute
+	act("expiry", func() {
+		heir.want("PEXPIRE "+key+" 1", "(integer) 1")
+		for heir.do("EXISTS "+key) != "(integer) 0" {
+		}
+		freed(nodes[1], 0)
+	})
+	fillHash(t, heir, key, *lockFields)
+	act("eviction", func() {
+		for i := 0; heir.do("EXISTS "+key) != "(integer) 0"; i++ {
+			for j := range 1000 {
+				heir.sendArgs([]byte("SET"), fmt.Appendf(nil, "{%s}%d", key, i*1000+j), make([]byte, 1000))
+			}
+			for range 1000 {
+				heir.read()
+			}
+		}
+	})
+}
+
+// fillHash makes a hash of n fields.
+func fillHash(t *testing.T, c *client, key string, n int) {
+	t.Helper()
+	const atOnce = 1000
+	for i := 0; i < n; i += atOnce {
+		args := [][]byte{[]byte("HSET"), []byte(key)}
+		for j := i; j < min(n, i+atOnce); j++ {
+			args = append(args, fmt.Append(nil, "field:", j), fmt.Appendf(nil, "value:%010d", j))
+		}
+		c.sendArgs(args...)
+		if got := c.read(); resp.IsError(got) {
+			t.Fatalf("HSET answers %s", got)
+		}
+	}
+}

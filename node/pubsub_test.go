@@ -1,0 +1,201 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// CLIENT REPLY suppresses replies, but neither messages nor the answers to subscriptions, as in Redis.
+func TestSubscribeWithoutReplies(t *testing.T) {
+	n := startLeveled(t)
+	c, other := dial(t, n.Addr()), dial(t, n.Addr())
+	c.sendRaw([]byte("CLIENT REPLY OFF\r\nSUBSCRIBE a\r\nPING\r\n"))
+	if got := string(c.read()); got != "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n" {
+		t.Fatalf("SUBSCRIBE is answered by %q", got)
+	}
+	other.want("PUBLISH a m", "(integer) 1")
+	if got := string(c.read()); got != "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nm\r\n" {
+		t.Errorf("the message is %q", got)
+	}
+}
+
+// A client that subscribes while a message for it is pending gets that between its replies.
+func TestSubscribeWithMessagePending(t *testing.T) {
+	n := startLeveled(t)
+	long := strings.Repeat("m", 5000) // the output moves
+	for version, push := range map[int]string{2: "*", 3: ">"} {
+		c, a := dial(t, n.Addr()), string(rune('a'+version))
+		c.sendRaw([]byte("HELLO 3\r\n"))
+		c.read()
+		c.sendRaw([]byte("PING one\r\nSUBSCRIBE " + a + "\r\nPUBLISH " + a + " " + long + "\r\nPUBLISH " + a + " short\r\nHELLO " +
+			fmt.Sprint(version) + "\r\nSUBSCRIBE b\r\nUNSUBSCRIBE b\r\nPING two\r\n"))
+		for i, want := range []string{
+			"$3\r\none\r\n", ">3\r\n$9\r\nsubscribe\r\n$1\r\n" + a + "\r\n:1\r\n", ":1\r\n", ":1\r\n", "",
+			push + "3\r\n$7\r\nmessage\r\n$1\r\n" + a + "\r\n$5000\r\n" + long + "\r\n",
+			push + "3\r\n$7\r\nmessage\r\n$1\r\n" + a + "\r\n$5\r\nshort\r\n",
+			push + "3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n",
+			push + "3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:1\r\n",
+		} {
+			if got := string(c.read()); got != want && want != "" {
+				t.Fatalf("RESP%d: reply %d is %q, want %q", version, i, got, want)
+			}
+		}
+	}
+}
+
+// The limits of what a client may subscribe to and publish.
+func TestPubSubLimits(t *testing.T) {
+	n := startLeveled(t)
+	c := dial(t, n.Addr())
+	long := strings.Repeat("x", pubsub.MaxName+1)
+	c.want("SUBSCRIBE "+long, "(error) "+pubsub.ErrName)
+	c.want("PUBLISH "+long+" m", "(error) "+pubsub.ErrName)
+	publishLong(c, pubsub.MaxMessage-1, ":0\r\n")
+	publishLong(c, pubsub.MaxMessage, "-"+pubsub.ErrMessage+"\r\n")
+	subscribed := 0
+	for subscribed < pubsub.MaxTopics {
+		names := make([]string, 1000)
+		for i := range names {
+			names[i] = fmt.Sprint("c", subscribed+i)
+		}
+		names = names[:min(len(names), pubsub.MaxTopics-subscribed)]
+		c.sendRaw([]byte("SUBSCRIBE " + strings.Join(names, " ") + "\r\n"))
+		for range names {
+			c.read()
+			subscribed++
+		}
+	}
+	c.want("SSUBSCRIBE c", "(error) "+pubsub.ErrTooMany)
+	other := dial(t, n.Addr())
+	other.want("PUBLISH c4095 m", "(integer) 1")
+	c.conn.Close()
+	for got := ""; got != ":0\r\n"; { // soon after the client has gone
+		other.sendRaw([]byte("PUBLISH c4095 m\r\n"))
+		got = string(other.read())
+	}
+}
+
+func publishLong(c *client, size int, want string) {
+	c.t.Helper()
+	c.sendRaw(resp.AppendRequest(nil, []byte("PUBLISH"), []byte("c"), bytes.Repeat([]byte("m"), size)))
+	if got := string(c.read()); got != want {
+		c.t.Errorf("PUBLISH of %d bytes is answered by %q, want %q", size, got, want)
+	}
+}
+
+// A message of the greatest length reaches its subscriber.
+func TestLongMessage(t *testing.T) {
+	n := startLeveled(t)
+	c, other := dial(t, n.Addr()), dial(t, n.Addr())
+	c.want("SUBSCRIBE c", "1) \"subscribe\"\n2) \"c\"\n3) (integer) 1")
+	const size = pubsub.MaxMessage - 1
+	publishLong(other, size, ":1\r\n")
+	if got := string(c.read()); !strings.HasSuffix(got, "\r\n"+strings.Repeat("m", size)+"\r\n") {
+		t.Errorf("a message of %d bytes comes as %d", size, len(got))
+	}
+}
+
+// A proxy's loop listens over a pipe: its subscribers count, and it gets each message once.
+func TestListen(t *testing.T) {
+	n := startLeveled(t)
+	open := func(kind string, generation int) *client {
+		c := dial(t, n.Addr())
+		c.want(fmt.Sprintf("%s %d", pipeLine(7, 0, kind, generation, 3), ring.Level), "OK later")
+		return c
+	}
+	p := open("listen", 1)
+	say := func(l member.Listen, want member.Heard) {
+		t.Helper()
+		p.sendRaw(member.AppendListen(nil, l))
+		if got, ok := member.ParseHeard(p.read()); !ok || got != want {
+			t.Errorf("LISTEN %s is answered by %d, %v", l.Name, got, ok)
+		}
+	}
+	say(member.Listen{Name: []byte("c"), Count: 2}, member.Noted)
+	say(member.Listen{Kind: uint8(pubsub.Pattern), Name: []byte("c*"), Count: 3}, member.Noted)
+	other := dial(t, n.Addr())
+	other.want("PUBLISH c m", "(integer) 5")
+	if m, ok := pubsub.ParseMessage(p.read()); !ok || string(m.Payload) != "m" {
+		t.Errorf("the pipe gets %+v", m)
+	}
+	say(member.Listen{Name: []byte("c")}, member.Noted)
+	other.want("PUBLISH c m2", "(integer) 3")
+	p.read()
+	common := open("common", 2)
+	common.sendRaw(member.AppendListen(nil, member.Listen{Name: []byte("c"), Count: 2}))
+	if got := string(common.read()); got != "-"+errBadListen+"\r\n" {
+		t.Errorf("LISTEN on a common pipe is answered by %q", got)
+	}
+	p.conn.Close()
+	for got := ""; got != ":0\r\n"; {
+		other.sendRaw([]byte("PUBLISH c m\r\n"))
+		got = string(other.read())
+	}
+}
+
+// Clients of a node use shard channels of its slots. When it loses one they are told so, and are redirected
+// from then on.
+func TestShardChannelsMove(t *testing.T) {
+	n := startLeveled(t)
+	c, other := dial(t, n.Addr()), dial(t, n.Addr())
+	c.want("SSUBSCRIBE {a}1 {a}2", "1) \"ssubscribe\"\n2) \"{a}1\"\n3) (integer) 1")
+	c.read()
+	c.want("SSUBSCRIBE b", "1) \"ssubscribe\"\n2) \"b\"\n3) (integer) 3")
+	c.want("SSUBSCRIBE a b", "(error) "+errCrossSlot)
+	giveAway(n, partitionOf("a"))
+	for left := 2; left > 0; left-- {
+		got := c.next()
+		if !strings.HasPrefix(got, "1) \"sunsubscribe\"\n2) \"{a}") || !strings.HasSuffix(got, fmt.Sprintf("3) (integer) %d", left)) {
+			t.Errorf("behind the move comes %s", got)
+		}
+	}
+	slot := ring.Slot([]byte("a"))
+	moved := fmt.Sprintf("(error) MOVED %d 127.0.0.1:1", slot)
+	c.want("SSUBSCRIBE a", moved)
+	other.want("SPUBLISH {a}1 m", moved)
+	other.want("SPUBLISH b m", "(integer) 1")
+	if got := c.next(); got != "1) \"smessage\"\n2) \"b\"\n3) \"m\"" {
+		t.Errorf("the channel that stays brings %s", got)
+	}
+	other.want("SUBSCRIBE c", "(error) "+errSubscribeHere)
+	other.want("PUBSUB SHARDCHANNELS", "1) \"b\"")
+}
+
+// A message on a long name is refused when there are many costly patterns. When their subscriber goes, they
+// go in turns.
+func TestCostlySubscriptions(t *testing.T) {
+	n := startLeveled(t)
+	c, other := dial(t, n.Addr()), dial(t, n.Addr())
+	var names strings.Builder
+	const patterns = 500
+	for i := range patterns {
+		fmt.Fprintf(&names, " *a?a?%d*b?*", i)
+	}
+	c.sendRaw([]byte("PSUBSCRIBE" + names.String() + "\r\n"))
+	for range patterns {
+		c.read()
+	}
+	long := strings.Repeat("a", pubsub.MaxName)
+	other.want("PUBLISH "+long+" m", "(error) "+errCostlyChannel)
+	other.want("PUBLISH "+long[:256]+" m", "(integer) 0")
+	other.want("SPUBLISH "+long+" m", "(integer) 0")
+	other.sendRaw([]byte(strings.Repeat("PUBLISH "+long[:256]+" m\r\n", 100)))
+	for range 100 {
+		if got := string(other.read()); got != ":0\r\n" {
+			t.Fatalf("a message of a pipeline is answered by %q", got)
+		}
+	}
+	c.conn.Close()
+	for got := ""; got != ":0\r\n"; {
+		other.sendRaw([]byte("PUBSUB NUMPAT\r\n"))
+		got = string(other.read())
+	}
+	other.want("PUBLISH "+long+" m", "(integer) 0")
+}

@@ -1,0 +1,91 @@
+package proxy
+
+import (
+	"bytes"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A blocking command goes to its node like any other. If it finds nothing, it waits there (see
+// order.Session.Waits), and the session here is Blocked until the reply comes:
+//
+//	client   BLPOP q 0 ─▶ forwardBlocking ─▶ node: token ─▶ blocked ··· push: reply ─▶ unblocked
+//
+// The node alone decides how the wait ends. Whoever wants to end it otherwise (CLIENT UNBLOCK, the end of
+// the client) has the node cancel it, and gives the client another reply only if the node has not served
+// the command meanwhile.
+
+// forwardBlocking sends a blocking command. It reports false if the command must wait.
+func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte) bool {
+	w := s.w
+	if w.order.Level() < ring.BlockingLevel {
+		s.answer(errBlocking)
+		return true
+	}
+	s.state.LastCmd = cmd.ID
+	before := s.Outstanding()
+	if !s.forward(cmd, args, raw) {
+		return false
+	}
+	if s.Outstanding() > before {
+		s.blocking, s.mutes, s.waits = true, true, s.tail-1
+		s.Block(w.loop.Now())
+	}
+	return true
+}
+
+// blocked is the event that the command waits at its node.
+func (s *client) blocked() {
+	if s.state.Waiting != nil || s.isClosed() {
+		return
+	}
+	if s.timed.seq == s.waits {
+		s.timed.seq = noCommand // how long it waits is no latency
+	}
+	s.state.Waiting = &session.Waiting{Stop: func() {}}
+	s.block(0)
+	s.conn.Resume() // a blocked session keeps reading, to notice that its peer disconnects
+}
+
+// cancelBlocking has the command that waits answer reply, or null if that is nil, unless its node has
+// served it.
+func (s *client) cancelBlocking(reply []byte) (canceled bool) {
+	if s.woken != nil {
+		return false
+	}
+	if s.woken = reply; reply == nil {
+		s.woken = resp.AppendNullArray(nil, s.state.Version)
+	}
+	s.w.order.CancelWait(&s.Session)
+	s.w.act()
+	return true
+}
+
+// unblocked ends the wait of command seq, if it is the blocking one, and returns its reply.
+func (s *client) unblocked(seq uint64, reply []byte) []byte {
+	if !s.blocking || s.waits != seq {
+		return reply
+	}
+	if bytes.Equal(reply, canceled) {
+		if reply = s.woken; reply == nil { // order has canceled it: there was no memory
+			reply = outOfMemory
+		}
+	}
+	s.blocking, s.woken = false, nil
+	if s.state.Waiting != nil {
+		s.state.Waiting = nil
+		s.Unblock()
+	}
+	return reply
+}
+
+// canceled is what a node answers to a command that was canceled, and outOfMemory what a client reads if
+// there was no memory for its wait.
+var (
+	canceled    = wire(member.Canceled)
+	outOfMemory = wire("OOM command not allowed when used memory > 'maxmemory'.")
+)

@@ -1,0 +1,384 @@
+package proxy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/proxy/order"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A worker listens to the brokers of the channels to which its sessions subscribe: the owners of their
+// slots, and all nodes for patterns. It tells a broker how many subscribers a topic has, so that PUBLISH
+// counts them, and a session's subscription is answered when its broker has acknowledged it:
+//
+//	SUBSCRIBE c ─▶ topic: count, version ─▶ DUNLIN LISTEN c count ═▶ broker
+//	            answered, and shown what comes from now on   ◀── acknowledged
+//
+// When a channel moves, the worker first tells the next owner how many there are (Ahead), as soon as the
+// table says where the channel goes. When the table has a new owner, the worker ends what it has at the
+// node before; behind that node's answer nothing more of the channel can come from there. Then it follows
+// (Follow). So planned moves lose nothing and keep the order. If the connection to a broker breaks,
+// messages may be lost: these gaps are counted.
+
+const (
+	// settleTurn is how many topics are looked at in one turn.
+	settleTurn = 256
+	// listenPause is how long a worker waits before it tells a broker again what that did not take.
+	listenPause = 10 * time.Millisecond
+)
+
+// listenLane is that of the pipes over which a worker listens.
+var listenLane = order.Lane{Kind: member.Listening, Version: resp.RESP3}
+
+// listening is what a worker listens to.
+type listening struct {
+	w       *worker
+	session order.Session // on whose behalf it asks
+	topics  [pubsub.Kinds]map[string]*topic
+	ready   []*topic // to be looked at
+	posted  bool     // turn runs in the next iteration
+	blocked []*topic // to be looked at after listenPause
+	timer   bool     // which a timer will do
+	heirs   map[uint16]*order.Node
+
+	owner [1]*order.Node // see brokersOf
+
+	subscriptions int // of the worker\'s sessions
+
+	board  pubsub.Board
+	paused []*netloop.Conn // pipes whose messages wait until the present one was shown to all
+}
+
+// topic is what sessions of the worker subscribe to.
+type topic struct {
+	kind    pubsub.Kind
+	name    string
+	count   int    // of subscribers
+	version uint64 // grows with each change of count
+	ties    []*tie
+	last    *order.Node // the last one that was live
+	changes []change    // that are not acknowledged, by version
+	listed  bool        // in ready or blocked
+}
+
+// change is a subscription or the end of one, which is answered when it is acknowledged.
+type change struct {
+	s       *client
+	seq     uint64
+	version uint64
+	more    bool
+	count   int // in the answer
+}
+
+// tie is what a node knows of a topic.
+type tie struct {
+	l       *listening
+	of      *topic
+	node    *order.Node
+	attempt uint64 // of the pipe: what was told over an older connection is void
+	told    uint64 // the version that the node has acknowledged; 0: none
+	live    bool   // and the node sends what is published
+	asking  bool   // it was told more, and has not answered:
+	asked   uint64 // this version
+	mode    member.Mode
+	count   int
+	gone    bool // dropped
+}
+
+func newListening(w *worker) *listening { return &listening{w: w} }
+
+// topicOf returns a topic, which it makes at the first subscription.
+func (l *listening) topicOf(kind pubsub.Kind, name string) *topic {
+	t := l.topics[kind][name]
+	if t == nil {
+		t = &topic{kind: kind, name: name}
+		if l.topics[kind] == nil {
+			l.topics[kind] = make(map[string]*topic)
+		}
+		l.topics[kind][name] = t
+	}
+	return t
+}
+
+// change notes that a topic has one subscriber more or fewer.
+func (l *listening) change(kind pubsub.Kind, name string, more bool, c change) {
+	t := l.topicOf(kind, name)
+	by := -1
+	if more {
+		by = 1
+	}
+	t.count += by
+	l.subscriptions += by
+	if t.version++; t.count == 0 {
+		t.last = nil // who subscribes later has missed nothing
+	}
+	if c.s != nil {
+		c.version, c.more = t.version, more
+		t.changes = append(t.changes, c)
+	}
+	l.look(t)
+}
+
+// look has a topic looked at soon.
+func (l *listening) look(t *topic) {
+	if !t.listed {
+		t.listed = true
+		l.ready = append(l.ready, t)
+	}
+	l.post()
+}
+
+func (l *listening) post() {
+	if !l.posted && len(l.ready) > 0 {
+		l.posted = true
+		l.w.loop.Post(l.turn)
+	}
+}
+
+// lookAtAll has all topics looked at: there is another table, or a pipe has opened or broken.
+func (l *listening) lookAtAll() {
+	for kind := range l.topics {
+		for _, t := range l.topics[kind] {
+			l.look(t)
+		}
+	}
+}
+
+// turn looks at some topics.
+func (l *listening) turn() {
+	l.posted = false
+	n := min(len(l.ready), settleTurn)
+	batch := l.ready[:n:n]
+	l.ready = l.ready[n:]
+	for _, t := range batch {
+		t.listed = false
+		l.settle(t)
+	}
+	l.w.act()
+	if len(l.ready) == 0 {
+		l.ready = nil
+	}
+	l.post()
+	if len(l.blocked) > 0 && !l.timer {
+		l.timer = true
+		l.w.loop.After(listenPause, l.unblock)
+	}
+}
+
+// unblock looks again at the topics that found no way.
+func (l *listening) unblock() {
+	l.timer = false
+	l.ready = append(l.ready, l.blocked...)
+	l.blocked = nil
+	l.post()
+}
+
+// block looks at a topic again after listenPause.
+func (l *listening) block(t *topic) {
+	if !t.listed {
+		t.listed = true
+		l.blocked = append(l.blocked, t)
+	}
+}
+
+// install follows the moves of a newer table.
+func (l *listening) install(t *ring.Table) {
+	l.heirs = make(map[uint16]*order.Node, len(t.Moves))
+	if l.w.order.Table() == t {
+		for _, m := range t.Moves {
+			l.heirs[m.Partition] = l.w.order.Nodes()[m.To]
+		}
+	}
+	l.lookAtAll()
+}
+
+// settle tells nodes what they do not know of a topic yet, and answers what is acknowledged.
+func (l *listening) settle(t *topic) {
+	l.forgetVoid(t)
+	t.changes = slices.DeleteFunc(t.changes, func(c change) bool { return c.s.isClosed() })
+	if t.kind == pubsub.Pattern {
+		nodes := l.w.order.Nodes()
+		for _, n := range nodes {
+			l.tell(t, n, member.Live)
+		}
+		for _, at := range t.ties {
+			if !slices.Contains(nodes, at.node) {
+				l.ask(at, member.Live, 0) // behind the answer nothing more comes from a node that leaves
+			}
+		}
+	} else {
+		l.settleChannel(t)
+	}
+	l.answer(t)
+	if t.count == 0 && len(t.ties) == 0 && len(t.changes) == 0 && l.topics[t.kind][t.name] == t {
+		delete(l.topics[t.kind], t.name)
+	}
+}
+
+// settleChannel tells the owner of a channel and its heir. The owner does not send anything before all that
+// comes from the node before is here.
+func (l *listening) settleChannel(t *topic) {
+	p := ring.PartitionOf([]byte(t.name))
+	owner, heir := l.w.order.Owner(p), l.heirs[p]
+	waits := false
+	for _, at := range t.ties {
+		if at.node != owner && (at.node != heir || at.live) {
+			waits = waits || at.live
+			l.ask(at, member.Live, 0)
+		}
+	}
+	switch {
+	case owner == nil:
+		l.block(t)
+	case !waits && t.last != nil && t.last != owner:
+		l.tell(t, owner, member.Follow)
+	case !waits:
+		l.tell(t, owner, member.Live)
+	}
+	if heir != nil && heir != owner {
+		l.tell(t, heir, member.Ahead)
+	}
+}
+
+// tell tells a node how many subscribers a topic has, unless it knows.
+func (l *listening) tell(t *topic, n *order.Node, mode member.Mode) {
+	at := t.tieTo(n)
+	switch {
+	case at == nil && t.count == 0:
+		return
+	case at == nil:
+		at = &tie{l: l, of: t, node: n}
+		t.ties = append(t.ties, at)
+	case at.told == t.version && (at.live || mode == member.Ahead), at.live && mode == member.Ahead:
+		return
+	}
+	if at.live {
+		mode = member.Live
+	}
+	l.ask(at, mode, t.count)
+}
+
+func (t *topic) tieTo(n *order.Node) *tie {
+	for _, at := range t.ties {
+		if at.node == n {
+			return at
+		}
+	}
+	return nil
+}
+
+// ask sends LISTEN, if nothing is on its way there. If the pipe takes nothing now, the topic is looked at
+// again.
+func (l *listening) ask(at *tie, mode member.Mode, count int) {
+	if at.asking {
+		return
+	}
+	t, w := at.of, l.w
+	p := at.node.Pipe(listenLane)
+	raw := member.AppendListen(w.scratch[:0], member.Listen{Kind: uint8(t.kind), Mode: mode, Name: []byte(t.name), Count: count})
+	w.keepScratch(raw)
+	if !w.order.Ask(p, order.Request{Session: &l.session, Part: at}, raw, w.loop.Now()) {
+		l.block(t)
+		return
+	}
+	at.asking, at.asked, at.mode, at.count, at.attempt = true, t.version, mode, count, p.Attempt()
+}
+
+// Done is the node's answer.
+func (at *tie) Done(_ int32, reply []byte) {
+	l, t := at.l, at.of
+	heard, ok := member.ParseHeard(reply)
+	at.asking = false
+	switch {
+	case at.gone:
+		return
+	case !ok || heard == member.NotOwner:
+		if moved := l.w.proxy.cfg.Moved; moved != nil {
+			moved()
+		}
+		l.block(t)
+		return
+	case heard == member.TooMany:
+		l.refuse(t)
+	case at.count == 0:
+		t.drop(at)
+	default:
+		if heard == member.Gapped {
+			l.w.stats.Gaps++
+		}
+		if at.told = at.asked; at.mode != member.Ahead {
+			at.live, t.last = true, at.node
+		}
+	}
+	l.look(t)
+}
+
+// Undone is the event that the answer will not come.
+func (at *tie) Undone() {
+	if at.asking = false; !at.gone {
+		at.l.look(at.of)
+	}
+}
+
+// drop forgets what a node knows.
+func (t *topic) drop(at *tie) {
+	at.gone = true
+	t.ties = slices.DeleteFunc(t.ties, func(other *tie) bool { return other == at })
+}
+
+// forgetVoid drops the ties to nodes whose connection is not the one over which they were told.
+func (l *listening) forgetVoid(t *topic) {
+	for _, at := range slices.Clone(t.ties) {
+		if p := at.node.Pipe(listenLane); (at.told > 0 || at.asking) && (p.Attempt() != at.attempt || !p.IsOpen()) {
+			if at.live {
+				l.w.stats.Gaps++
+			}
+			t.drop(at)
+		}
+	}
+}
+
+// answer answers the changes that all brokers of the topic have acknowledged.
+func (l *listening) answer(t *topic) {
+	known := t.version
+	for _, n := range l.brokersOf(t) {
+		switch at := t.tieTo(n); {
+		case n == nil, at == nil && t.count > 0, at != nil && !at.live:
+			known = 0
+		case at != nil:
+			known = min(known, at.told)
+		}
+	}
+	for len(t.changes) > 0 && t.changes[0].version <= known {
+		c := t.changes[0]
+		t.changes = t.changes[1:]
+		if !c.s.isClosed() {
+			c.s.subscribed(t, c) // which may close it
+		}
+	}
+}
+
+// brokersOf returns the nodes that must know a topic; nil stands for an unknown one.
+func (l *listening) brokersOf(t *topic) []*order.Node {
+	if t.kind == pubsub.Pattern {
+		return l.w.order.Nodes()
+	}
+	l.owner[0] = l.w.order.Owner(ring.PartitionOf([]byte(t.name)))
+	return l.owner[:]
+}
+
+// refuse answers with an error whatever waits for a topic that a broker does not take.
+func (l *listening) refuse(t *topic) {
+	waiting := t.changes
+	t.changes = nil
+	for _, c := range waiting {
+		if !c.s.isClosed() {
+			c.s.notSubscribed(t, c)
+		}
+	}
+}

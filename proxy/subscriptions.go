@@ -1,0 +1,244 @@
+package proxy
+
+import (
+	"errors"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A session's subscriptions. Each name of a SUBSCRIBE is a turn of its own, because it has an answer of its
+// own. Messages go into the output between replies. They wait while an answer to a subscription is due, and
+// while a large reply is in the output in part.
+
+// showSteps is how many steps a worker shows messages in one turn.
+const showSteps = 1024
+
+// errSlowSubscriber closes a session that does not read its messages.
+var errSlowSubscriber = errors.New("subscriber does not read its messages")
+
+var pingRequest = resp.AppendRequest(nil, []byte("PING"))
+
+// subscriber is what a session keeps once it has subscribed to something.
+type subscriber struct {
+	*pubsub.Subscriber
+	due  uint64 // the turn behind the last one of a subscription
+	held []byte // messages that wait
+}
+
+// isDue reports whether the answer to a subscription is due.
+func (s *client) isDue() bool { return s.topics != nil && s.head < s.topics.due }
+
+// subscribe starts SUBSCRIBE, UNSUBSCRIBE and their like.
+func (s *client) subscribe(cmd *command.Command, args [][]byte) bool {
+	kind, more, _ := session.SubscriptionOf(cmd.ID)
+	names := args[1:]
+	if s.w.order.Level() < ring.PubSubLevel {
+		s.answer(errPubSubLevel)
+		return true
+	}
+	if s.topics == nil {
+		s.topics = &subscriber{Subscriber: pubsub.NewSubscriber(s)}
+	}
+	if more {
+		if refusal := s.topics.Refuse(kind, names); refusal != "" {
+			s.answer(wire(refusal))
+			return true
+		}
+		if !s.conn.TrySetOther(s.otherBytes() + pubsub.Cost(names)) {
+			s.answer(errNotParked)
+			return true
+		}
+	} else if len(names) == 0 {
+		names = nil // not in the memory of the arguments
+		for name := range s.topics.Names(kind) {
+			names = append(names, []byte(name))
+		}
+	}
+	s.w.stats.Commands[cmd.ID]++
+	if len(names) > pubsub.MaxTopics {
+		s.answer(wire(pubsub.ErrTooMany))
+		return true
+	}
+	if len(names) == 0 {
+		names = [][]byte{nil}
+	}
+	for _, name := range names {
+		s.changeTopic(kind, name, more)
+	}
+	s.topics.due = s.tail
+	s.state.SetTopics(s.topics.Wanted())
+	s.chargeOther()
+	return true
+}
+
+// changeTopic subscribes to a topic or ends that. name is nil if there is none to end.
+func (s *client) changeTopic(kind pubsub.Kind, name []byte, more bool) {
+	changes := false
+	if more {
+		changes = s.topics.Want(kind, name)
+	} else if name != nil {
+		changes = s.topics.Unwant(kind, name)
+	}
+	c := change{s: s, seq: s.tail, more: more, count: s.topics.Count(kind)}
+	s.muting = false // CLIENT REPLY suppresses replies, not pushes
+	s.issue()
+	if changes {
+		s.w.listening.change(kind, string(name), more, c)
+		return
+	}
+	s.reply(c.seq, s.appendAnswer(s.w.scratch[:0], kind, name, c))
+}
+
+func (s *client) appendAnswer(dst []byte, kind pubsub.Kind, name []byte, c change) []byte {
+	answer := pubsub.AppendUnsubscribed
+	if c.more {
+		answer = pubsub.AppendSubscribed
+	}
+	return answer(dst, s.state.Version, kind, name, c.count)
+}
+
+// subscribed answers a change that the topic's brokers know of.
+func (s *client) subscribed(t *topic, c change) {
+	name := []byte(t.name)
+	if c.more {
+		s.w.listening.board.Show(s.topics.Subscriber, t.kind, name)
+	} else {
+		s.w.listening.board.Hide(s.topics.Subscriber, t.kind, name)
+	}
+	s.reply(c.seq, s.appendAnswer(nil, t.kind, name, c))
+}
+
+// notSubscribed answers a change that a broker has refused.
+func (s *client) notSubscribed(t *topic, c change) {
+	if c.more && s.topics.Unwant(t.kind, []byte(t.name)) {
+		s.state.SetTopics(s.topics.Wanted())
+		s.w.listening.change(t.kind, t.name, false, change{})
+	}
+	s.reply(c.seq, errTooManyTopics)
+}
+
+// leaveTopics ends all subscriptions, without answers.
+func (s *client) leaveTopics() {
+	if s.topics == nil {
+		return
+	}
+	l := s.w.listening
+	for kind := range pubsub.Kinds {
+		for name := range s.topics.Names(kind) {
+			l.change(kind, name, false, change{})
+		}
+	}
+	l.board.Leave(s.topics.Subscriber)
+	s.gather(-len(s.topics.held))
+	s.topics = nil
+}
+
+// Push sends a message, or keeps it until the reply that is due is in the output.
+func (s *client) Push(frame []byte) {
+	if s.isClosed() || s.topics == nil {
+		return
+	}
+	s.w.stats.Pushed++
+	if s.isDue() || s.isCutting() {
+		if s.gather(len(frame)) {
+			s.topics.held = pubsub.AppendFrame(s.topics.held, s.state.Version, frame)
+		}
+	} else if out, ok := s.conn.Grow(s.conn.Out(), len(frame)); ok {
+		s.conn.SetOut(pubsub.AppendFrame(out, s.state.Version, frame))
+	}
+	if s.topics.IsSlow(s.conn.Queued()+len(s.topics.held), s.w.loop.Now()) {
+		s.w.stats.SlowSubscribers++
+		s.conn.Close(errSlowSubscriber)
+	}
+}
+
+// isCutting reports whether a large reply is in the output in part.
+func (s *client) isCutting() bool {
+	for _, f := range s.fetches {
+		if f.seq == s.head && f.part == nil && f.asked > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// pushHeld sends the messages that have waited for replies.
+func (s *client) pushHeld() {
+	held := s.topics.held
+	if len(held) == 0 || s.isDue() || s.isCutting() || s.isClosed() {
+		return
+	}
+	s.topics.held = nil
+	if out, ok := s.conn.Grow(s.conn.Out(), len(held)); ok {
+		s.conn.SetOut(append(out, held...))
+		s.gather(-len(held))
+	}
+}
+
+// heard takes what a broker has pushed. It reports false if that makes no sense.
+func (l *listening) heard(push []byte) (ok bool) {
+	if lost, ok := member.ParseLost(push); ok {
+		l.w.stats.LostMessages += lost
+		return true
+	}
+	m, ok := pubsub.ParseMessage(push)
+	if !ok {
+		return false
+	}
+	l.w.stats.Heard++
+	if l.board.Begin(m); l.showTurn() {
+		l.board.Own()
+		l.w.loop.Post(l.showOn)
+	}
+	return true
+}
+
+// showTurn shows the message for a turn, and reports whether that was not enough.
+func (l *listening) showTurn() (more bool) {
+	l.board.Go(showSteps)
+	return l.board.Busy()
+}
+
+// showOn goes on with a message. Behind it, those that wait on the pipes follow.
+func (l *listening) showOn() {
+	if l.showTurn() {
+		l.w.loop.Post(l.showOn)
+		return
+	}
+	for _, c := range l.paused {
+		c.Resume()
+		c.Wake()
+	}
+	clear(l.paused)
+	l.paused = l.paused[:0]
+}
+
+// waits reports whether what a pipe brings must wait, and has it offered again then.
+func (l *listening) waits(p *pipe, c *netloop.Conn) bool {
+	if p.Lane.Kind != listenLane.Kind || !l.board.Busy() {
+		return false
+	}
+	c.Pause()
+	l.paused = append(l.paused, c)
+	return true
+}
+
+// keepHeard asks the brokers for a sign of life: a connection that is cut without a word would lose all that
+// is published.
+func (l *listening) keepHeard() {
+	if l.subscriptions == 0 {
+		return
+	}
+	for _, n := range l.w.order.Nodes() {
+		if p := n.Pipe(listenLane); p.IsOpen() && p.Inflight() == 0 {
+			l.w.order.Tell(p, pingRequest)
+		}
+	}
+	l.w.act()
+}

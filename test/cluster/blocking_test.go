@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// waiter is a client whose blocking command waits.
+func waiter(t *testing.T, s server, admin *harness.Wire, before int, line string) *harness.Wire {
+	t.Helper()
+	w := harness.DialWire(t, s.addr)
+	w.Send([]byte(line + "\r\n"))
+	wantBlocked(t, admin, before+1)
+	return w
+}
+
+func wantNext(t *testing.T, w *harness.Wire, want string) {
+	t.Helper()
+	if got := string(w.Next()); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestBlocking holds blocking commands of several clients with a node, a proxy, and Redis.
+func TestBlocking(t *testing.T) {
+	eachServer(t, func(t *testing.T, s server) {
+		if !s.redis {
+			harness.AwaitLevel(t, s.addr)
+		}
+		for name, f := range map[string]func(*testing.T, server, *harness.Wire){
+			"order": blockingOrder, "unblock": blockingUnblock, "gone": blockingGone, "behind": blockingBehind,
+			"moves": blockingMoves, "many": blockingMany, "paused": blockingPaused,
+		} {
+			t.Run(name, func(t *testing.T) {
+				admin := harness.DialWire(t, s.addr)
+				admin.Want("FLUSHALL", "OK")
+				f(t, s, admin)
+				wantBlocked(t, admin, 0)
+			})
+		}
+	})
+}
+
+// blockingOrder: first come, first served, and behind the whole transaction.
+func blockingOrder(t *testing.T, s server, admin *harness.Wire) {
+	a := waiter(t, s, admin, 0, "BLPOP {q}other {q} 0")
+	b := waiter(t, s, admin, 1, "BRPOP {q} 100")
+	z := waiter(t, s, admin, 2, "BZPOPMAX {q}z 0")
+	admin.Send([]byte("RPUSH {q} 1 2 3\r\nLLEN {q}\r\n"))
+	wantNext(t, admin, ":3\r\n")
+	wantNext(t, admin, ":1\r\n")
+	wantNext(t, a, "*2\r\n$3\r\n{q}\r\n$1\r\n1\r\n")
+	wantNext(t, b, "*2\r\n$3\r\n{q}\r\n$1\r\n3\r\n")
+	admin.Send([]byte("MULTI\r\nZADD {q}z 1 a\r\nZADD {q}z 2.5 b\r\nZCARD {q}z\r\nEXEC\r\nZCARD {q}z\r\n"))
+	for _, want := range []string{"+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "*3\r\n:1\r\n:1\r\n:2\r\n", ":1\r\n"} {
+		wantNext(t, admin, want)
+	}
+	wantNext(t, z, "*3\r\n$4\r\n{q}z\r\n$1\r\nb\r\n$3\r\n2.5\r\n")
+}
+
+// blockingUnblock: CLIENT UNBLOCK ends a wait, and takes nothing from whoever waits behind it.
+func blockingUnblock(t *testing.T, s server, admin *harness.Wire) {
+	for option, want := range map[string]string{
+		"": "*-1\r\n", " TIMEOUT": "*-1\r\n", " ERROR": "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n",
+	} {
+		w := harness.DialWire(t, s.addr)
+		id := strings.Trim(string(w.Do("CLIENT ID")), ":\r\n")
+		w.Send([]byte("BLMOVE {u} {u}2 LEFT LEFT 0\r\nPING\r\n"))
+		wantBlocked(t, admin, 1)
+		behind := waiter(t, s, admin, 1, "BLPOP {u} 0")
+		admin.Want("CLIENT UNBLOCK "+id+option, "(integer) 1")
+		wantNext(t, w, want)
+		wantNext(t, w, "+PONG\r\n")
+		admin.Want("CLIENT UNBLOCK "+id+option, "(integer) 0")
+		admin.Want("RPUSH {u} x", "(integer) 1")
+		wantNext(t, behind, "*2\r\n$3\r\n{u}\r\n$1\r\nx\r\n")
+	}
+}
+
+// blockingGone: who has gone takes nothing.
+func blockingGone(t *testing.T, s server, admin *harness.Wire) {
+	gone := waiter(t, s, admin, 0, "BLPOP g 0")
+	gone.Conn.Close()
+	wantBlocked(t, admin, 0)
+	killed := waiter(t, s, admin, 0, "BLPOP g 0")
+	admin.Do("CLIENT KILL TYPE normal SKIPME yes")
+	if _, err := killed.Read(); err == nil {
+		t.Error("a killed client got a reply")
+	}
+	wantBlocked(t, admin, 0)
+	time.Sleep(150 * time.Millisecond) // the proxy has told the node
+	admin.Want("RPUSH g 1", "(integer) 1")
+	admin.Want("LPOP g", `"1"`)
+}
+
+// blockingBehind: what a client has sent behind a blocking command is executed behind it.
+func blockingBehind(t *testing.T, s server, admin *harness.Wire) {
+	w := harness.DialWire(t, s.addr)
+	w.Send([]byte("SET b1 1\r\nBLPOP b 0\r\nSET b2 1\r\nBLPOP b 0.05\r\nGET b2\r\n"))
+	wantNext(t, w, "+OK\r\n")
+	wantBlocked(t, admin, 1)
+	admin.Want("EXISTS b2", "(integer) 0")
+	admin.Want("RPUSH b x", "(integer) 1")
+	wantNext(t, w, "*2\r\n$1\r\nb\r\n$1\r\nx\r\n")
+	wantNext(t, w, "+OK\r\n")
+	wantNext(t, w, "*-1\r\n")
+	wantNext(t, w, "$1\r\n1\r\n")
+	w.Send([]byte("RPUSH b y\r\nBLPOP b 0\r\nBLPOP b 0.01\r\nPING\r\n"))
+	for _, want := range []string{":1\r\n", "*2\r\n$1\r\nb\r\n$1\r\ny\r\n", "*-1\r\n", "+PONG\r\n"} {
+		wantNext(t, w, want)
+	}
+}
+
+// blockingMoves: elements go from one waiter to the next.
+func blockingMoves(t *testing.T, s server, admin *harness.Wire) {
+	last := waiter(t, s, admin, 0, "BLMPOP 0 2 {m}x {m}c LEFT COUNT 5")
+	second := waiter(t, s, admin, 1, "BRPOPLPUSH {m}b {m}c 0")
+	first := waiter(t, s, admin, 2, "BLMOVE {m}a {m}b LEFT RIGHT 0")
+	admin.Want("LPUSH {m}a 1", "(integer) 1")
+	wantNext(t, first, "$1\r\n1\r\n")
+	wantNext(t, second, "$1\r\n1\r\n")
+	wantNext(t, last, "*2\r\n$4\r\n{m}c\r\n*1\r\n$1\r\n1\r\n")
+	admin.Want("EXISTS {m}a {m}b {m}c", "(integer) 0")
+}
+
+// blockingMany: more clients wait than a pipe has other commands on their way.
+func blockingMany(t *testing.T, s server, admin *harness.Wire) {
+	const clients = 1500
+	waiting := make([]*harness.Wire, clients)
+	for i := range waiting {
+		waiting[i] = harness.DialWire(t, s.addr)
+		waiting[i].Send([]byte("BLPOP many 0\r\n"))
+	}
+	wantBlocked(t, admin, clients)
+	admin.Want("SET k v", "OK")
+	admin.Send([]byte("RPUSH many"))
+	for i := range clients + 1 {
+		admin.Send(fmt.Appendf(nil, " %d", i))
+	}
+	admin.Send([]byte("\r\nLPOP many\r\n"))
+	wantNext(t, admin, fmt.Sprintf(":%d\r\n", clients+1))
+	wantNext(t, admin, fmt.Sprintf("$4\r\n%d\r\n", clients))
+	got := make(map[string]bool)
+	for _, w := range waiting {
+		got[string(w.Next())] = true
+	}
+	if len(got) != clients {
+		t.Errorf("%d clients got %d elements", clients, len(got))
+	}
+}
+
+// blockingPaused: the time of a wait goes on in CLIENT PAUSE.
+func blockingPaused(t *testing.T, s server, admin *harness.Wire) {
+	w := waiter(t, s, admin, 0, "BLPOP p 0.3")
+	admin.Want("CLIENT PAUSE 100 WRITE", "OK")
+	wantNext(t, w, "*-1\r\n")
+}
+
+// TestBlockingMoves: commands that wait go on with the next owner, when a node leaves and when one dies.
+func TestBlockingMoves(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 3, 1)
+	s := server{addr: c.Proxy(0).Addr}
+	harness.AwaitLevel(t, s.addr)
+	admin := harness.DialWire(t, s.addr)
+	const clients = 60
+	var waiting []*harness.Wire
+	for i := range clients {
+		w := harness.DialWire(t, s.addr)
+		w.Send(fmt.Appendf(nil, "BLPOP key:%d 120\r\n", i))
+		waiting = append(waiting, w)
+	}
+	wantBlocked(t, admin, clients)
+	push := func(from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			admin.Want(fmt.Sprintf("RPUSH key:%d %d", i, i), "(integer) 1")
+		}
+		for i := from; i < to; i++ {
+			key := fmt.Sprintf("key:%d", i)
+			wantNext(t, waiting[i], fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%d\r\n", len(key), key, len(fmt.Sprint(i)), i))
+			admin.Want("EXISTS "+key, "(integer) 0")
+		}
+		wantBlocked(t, admin, clients-to)
+	}
+	c.Node(2).Term(harness.ReadyTimeout)
+	push(0, 20)
+	c.Node(1).Kill()
+	harness.Eventually(t, harness.ReadyTimeout, "one node owns everything", func() bool {
+		return strings.HasPrefix(string(admin.Do("EXISTS a b c d e f g h i j k l m n o")), ":")
+	})
+	time.Sleep(time.Second) // the commands have come to the last node
+	push(20, clients)
+}

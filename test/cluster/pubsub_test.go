@@ -1,0 +1,270 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// subscribe subscribes by RESP3 and waits for the answers.
+func subscribe(t *testing.T, addr, command string, names ...string) *harness.Wire {
+	t.Helper()
+	w := harness.DialWire(t, addr)
+	w.Do("HELLO 3")
+	w.Send([]byte(command + " " + strings.Join(names, " ") + "\r\n"))
+	for _, name := range names {
+		if got := string(w.Next()); !strings.HasPrefix(got, ">3\r\n$") || !strings.Contains(got, "\r\n"+name+"\r\n:") {
+			t.Fatalf("%s %s is answered by %q", command, name, got)
+		}
+	}
+	return w
+}
+
+// payload is the last element of a message.
+func payload(frame []byte) string {
+	lines := strings.Split(strings.TrimSuffix(string(frame), "\r\n"), "\r\n")
+	return lines[len(lines)-1]
+}
+
+// TestPubSub checks that messages reach subscribers at all proxies, that PUBLISH counts them all, and that
+// PUBSUB does.
+func TestPubSub(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 3, 2)
+	one, two := c.Proxy(0).Addr, c.Proxy(1).Addr
+	harness.AwaitLevel(t, one)
+	harness.AwaitLevel(t, two)
+	var channels []string
+	for i := range 50 {
+		channels = append(channels, fmt.Sprintf("channel-%d", i))
+	}
+	everything := subscribe(t, two, "PSUBSCRIBE", "channel-*", "*-1?")
+	all, some := subscribe(t, one, "SUBSCRIBE", channels...), subscribe(t, two, "SUBSCRIBE", channels[:10]...)
+	shards := subscribe(t, two, "SSUBSCRIBE", channels...)
+	p := harness.DialWire(t, one)
+	p.Want("PUBSUB NUMPAT", "(integer) 2")
+	p.Want("PUBSUB NUMSUB channel-1 channel-20 none", `1) "channel-1"
+2) (integer) 2
+3) "channel-20"
+4) (integer) 1
+5) "none"
+6) (integer) 0`)
+	if got := string(p.Do("PUBSUB CHANNELS")); !strings.HasPrefix(got, "*50\r\n") {
+		t.Errorf("PUBSUB CHANNELS answers %q", got)
+	}
+	p.Want("PUBSUB SHARDNUMSUB channel-1", "1) \"channel-1\"\n2) (integer) 1")
+	for i, name := range channels {
+		want := 2 // the channel, and the first pattern
+		if i < 10 {
+			want++
+		}
+		if i >= 10 && i < 20 {
+			want++ // the second pattern
+		}
+		p.Want(fmt.Sprintf("PUBLISH %s m%d", name, i), fmt.Sprintf("(integer) %d", want))
+		p.Want(fmt.Sprintf("SPUBLISH %s s%d", name, i), "(integer) 1")
+	}
+	expect := func(w *harness.Wire, prefix string, from, to int) {
+		t.Helper()
+		left := map[string]bool{}
+		for i := from; i < to; i++ {
+			left[fmt.Sprint(prefix, i)] = true
+		}
+		for n := len(left); n > 0; n-- {
+			got := payload(w.Next())
+			if !left[got] {
+				t.Fatalf("%q comes twice, or to the wrong subscriber", got)
+			}
+			delete(left, got)
+		}
+	}
+	expect(all, "m", 0, 50)
+	expect(some, "m", 0, 10)
+	expect(shards, "s", 0, 50)
+	seen := map[string]int{}
+	for range 60 {
+		seen[payload(everything.Next())]++
+	}
+	if len(seen) != 50 || seen["m15"] != 2 || seen["m1"] != 1 {
+		t.Errorf("the patterns were shown %d different messages, %v", len(seen), seen)
+	}
+	all.Conn.Close()
+	harness.Eventually(t, 10*time.Second, "a subscriber that has gone does not count", func() bool {
+		return string(p.Do("PUBLISH channel-30 m")) == ":1\r\n"
+	})
+	some.Want("GET nothing", "(nil)") // RESP3: other commands go on
+	some.Send([]byte("CLIENT REPLY SKIP\r\nSUBSCRIBE x y\r\nPING\r\n"))
+	for _, want := range []string{"x\r\n:11\r\n", "y\r\n:12\r\n", "+PONG\r\n"} { // as Redis does
+		if got := string(some.Next()); !strings.HasSuffix(got, want) {
+			t.Errorf("behind CLIENT REPLY SKIP comes %q, want %q", got, want)
+		}
+	}
+}
+
+// TestPubSubWhileNodesJoinAndLeave publishes to many channels while partitions move by plan: no message is
+// lost, comes twice or is overtaken, and every PUBLISH counts the subscriber.
+func TestPubSubWhileNodesJoinAndLeave(t *testing.T) {
+	// Under the race detector pipes are silent for so long that they are given up, and messages are lost.
+	harness.SkipUnderRace(t)
+	t.Parallel()
+	c := harness.StartCluster(t, 2, 2)
+	harness.AwaitLevel(t, c.Proxy(0).Addr)
+	harness.AwaitLevel(t, c.Proxy(1).Addr)
+	const count = 64
+	var channels []string
+	for i := range count {
+		channels = append(channels, fmt.Sprintf("c%d", i))
+	}
+	s := subscribe(t, c.Proxy(1).Addr, "SUBSCRIBE", channels...)
+	done := make(chan [count]int)
+	end := make(chan struct{})
+	go func() {
+		p, sent := harness.DialWire(t, c.Proxy(0).Addr), [count]int{}
+		for turn := 0; ; turn++ {
+			select {
+			case <-end:
+				done <- sent
+				return
+			default:
+			}
+			i := turn % count
+			got := string(p.Do(fmt.Sprintf("PUBLISH c%d %d", i, sent[i])))
+			if got != ":1\r\n" {
+				t.Errorf("message %d of c%d has %q subscribers", sent[i], i, got)
+			}
+			sent[i]++
+		}
+	}()
+	received := [count]int{}
+	read := func(until func() bool) {
+		for !until() {
+			frame := string(s.Next())
+			name := strings.Split(frame, "\r\n")[4]
+			i, _ := strconv.Atoi(strings.TrimPrefix(name, "c"))
+			if got := payload([]byte(frame)); got != strconv.Itoa(received[i]) {
+				t.Fatalf("%s brings message %s, want %d", name, got, received[i])
+			}
+			received[i]++
+		}
+	}
+	joins := harness.NewMember(t, "node", "n3")
+	joins.Flags = c.Node(0).Flags
+	joins.Start()
+	moved := time.Now().Add(5 * time.Second)
+	read(func() bool { return time.Now().After(moved) })
+	go c.Node(0).Term(30 * time.Second)
+	moved = time.Now().Add(5 * time.Second)
+	read(func() bool { return time.Now().After(moved) })
+	close(end)
+	sent := <-done
+	read(func() bool { return received == sent })
+}
+
+// TestPubSubAfterNodeDies: subscriptions go on at the next owners, and the gap is counted.
+func TestPubSubAfterNodeDies(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 3, 2)
+	harness.AwaitLevel(t, c.Proxy(0).Addr)
+	harness.AwaitLevel(t, c.Proxy(1).Addr)
+	var channels []string
+	for i := range 50 {
+		channels = append(channels, fmt.Sprintf("c%d", i))
+	}
+	s := subscribe(t, c.Proxy(1).Addr, "SUBSCRIBE", channels...)
+	pattern := subscribe(t, c.Proxy(0).Addr, "PSUBSCRIBE", "c*")
+	c.Node(1).Kill()
+	killed := time.Now()
+	p := harness.DialWire(t, c.Proxy(0).Addr)
+	harness.Eventually(t, 30*time.Second, "PUBLISH counts all subscribers again", func() bool {
+		for _, name := range channels {
+			if got := string(p.Do("PUBLISH " + name + " again")); got != ":2\r\n" {
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("all subscribers count again %v after the node has died", time.Since(killed))
+	for _, name := range channels {
+		p.Want("PUBLISH "+name+" last-"+name, "(integer) 2")
+	}
+	for _, w := range []*harness.Wire{s, pattern} {
+		for last := 0; last < len(channels); {
+			if strings.HasPrefix(payload(w.Next()), "last-") {
+				last++
+			}
+		}
+	}
+	p.Want("PUBSUB NUMPAT", "(integer) 1")
+	if gaps, _ := harness.Scrape(t, c.Proxy(1).Admin).Sum("dunlin_proxy_pubsub_gaps_total"); gaps == 0 {
+		t.Error("no gap is counted")
+	}
+}
+
+// TestMessagesBesideLargeReplies: messages come between replies, also while a reply is fetched in pieces.
+func TestMessagesBesideLargeReplies(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 2, 1)
+	harness.AwaitLevel(t, c.Proxy(0).Addr)
+	p := harness.DialWire(t, c.Proxy(0).Addr)
+	const size = 4 << 20
+	p.Send(fmt.Appendf(nil, "*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$%d\r\n%s\r\n", size, strings.Repeat("v", size)))
+	if got := string(p.Next()); got != "+OK\r\n" {
+		t.Fatalf("SET is answered by %q", got)
+	}
+	s := subscribe(t, c.Proxy(0).Addr, "SUBSCRIBE", "c")
+	const replies, messages = 5, 300
+	s.Send([]byte(strings.Repeat("GET big\r\nPING\r\n", replies)))
+	go func() {
+		for i := range messages {
+			p.Want(fmt.Sprint("PUBLISH c ", i), "(integer) 1")
+		}
+	}()
+	for values, pongs, next := 0, 0, 0; values < replies || pongs < replies || next < messages; {
+		switch frame := s.Next(); {
+		case len(frame) > size:
+			values++
+		case string(frame) == "+PONG\r\n":
+			pongs++
+		case payload(frame) == strconv.Itoa(next):
+			next++
+		default:
+			t.Fatalf("behind %d values, %d PONGs and %d messages comes %.80q", values, pongs, next, frame)
+		}
+	}
+}
+
+// TestSlowSubscriber: one that does not read is closed and counted. Nobody waits for it.
+func TestSlowSubscriber(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 2, 1)
+	harness.AwaitLevel(t, c.Proxy(0).Addr)
+	subscribe(t, c.Proxy(0).Addr, "SUBSCRIBE", "c") // and reads no more
+	reads := subscribe(t, c.Proxy(0).Addr, "SUBSCRIBE", "c")
+	p := harness.DialWire(t, c.Proxy(0).Addr)
+	request := fmt.Appendf(nil, "*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$%d\r\n%s\r\n", 256<<10, strings.Repeat("m", 256<<10))
+	longest := time.Duration(0)
+	sent := 0
+	for got := ":2\r\n"; got != ":1\r\n"; sent++ {
+		if sent == 1000 {
+			t.Fatal("a subscriber that has left 250 MiB unread still counts")
+		}
+		begun := time.Now()
+		p.Send(request)
+		got = string(p.Next())
+		longest = max(longest, time.Since(begun))
+		if message := reads.Next(); len(message) < 256<<10 {
+			t.Fatalf("the other subscriber gets %.80q", message)
+		}
+	}
+	t.Logf("closed behind %d messages of 256 KiB; the longest PUBLISH took %v", sent, longest)
+	if slow, _ := harness.Scrape(t, c.Proxy(0).Admin).Sum("dunlin_proxy_slow_subscribers_total"); slow != 1 {
+		t.Errorf("%v slow subscribers are counted", slow)
+	}
+	if sent < (32<<20)/(256<<10) {
+		t.Errorf("it was closed behind %d messages of 256 KiB, less than Redis's 32 MB", sent)
+	}
+}
