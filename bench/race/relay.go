@@ -55,6 +55,10 @@ func runRelay(listen, target string) error {
 	if r.listener, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0); err != nil {
 		return os.NewSyscallError("socket", err)
 	}
+	// Connections of an earlier listener at this port may still be in TIME_WAIT.
+	if err := syscall.SetsockoptInt(r.listener, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return os.NewSyscallError("setsockopt", err)
+	}
 	if err := syscall.Bind(r.listener, at); err != nil {
 		return os.NewSyscallError("bind", err)
 	}

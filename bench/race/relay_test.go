@@ -33,6 +33,7 @@ func TestRelay(t *testing.T) {
 		}
 	}()
 	at := freeAddr()
+	leaveTimeWait(t, at)
 	go func() { t.Error(runRelay(at, server.Addr().String())) }() // ends with the process
 	dial := func() net.Conn {
 		for deadline := time.Now().Add(readyLimit); ; {
@@ -64,5 +65,29 @@ func TestRelay(t *testing.T) {
 		}
 		a.Close()
 		b.Close()
+	}
+}
+
+// leaveTimeWait leaves a connection in TIME_WAIT at an address, as a server does that
+// listened there before.
+func leaveTimeWait(t *testing.T, addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp4", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	client, err := net.Dial("tcp4", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Close() // who closes first keeps the address
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
+		t.Fatal(err)
 	}
 }
