@@ -1,5 +1,7 @@
 package engine
 
+import "runtime"
+
 // charge takes n bytes of the budget if they are there.
 func (p *pool) charge(n int64) bool { return p.chargeUpTo(n, p.limit(false)) }
 
@@ -73,7 +75,7 @@ func (e *Engine) makeRoomElsewhere() bool {
 		if further || !locked {
 			return further
 		}
-		yield()
+		runtime.Gosched()
 	}
 	return false
 }

@@ -1,5 +1,7 @@
 package engine
 
+import "runtime"
+
 // noClass asks for any gain in the budget; otherwise a cell of some class of records is wanted.
 const noClass = -1
 
@@ -29,7 +31,7 @@ func (s *shard) obtain(k kind, n int) handle {
 			return 0
 		}
 		waits++
-		yield()
+		runtime.Gosched()
 	}
 	return 0
 }

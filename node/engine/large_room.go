@@ -1,5 +1,7 @@
 package engine
 
+import "runtime"
+
 // newLarge takes an extent for a body of n bytes, charged, making room if it must.
 func (s *shard) newLarge(n int) (off uint64, ok bool) {
 	l, cost := s.e.large, largeCost(n)
@@ -135,7 +137,7 @@ func (s *shard) await(n int64, try func() bool) bool {
 			return false
 		}
 		waits++
-		yield()
+		runtime.Gosched()
 	}
 	return false
 }

@@ -2,13 +2,7 @@
 
 package engine
 
-import (
-	"runtime"
-	"sync"
-)
+import "sync"
 
 // mutex is a shard's.
 type mutex = sync.Mutex
-
-// yield lets other goroutines run. Its caller may have a shard locked.
-func yield() { runtime.Gosched() }

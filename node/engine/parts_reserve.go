@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"runtime"
+	"slices"
+)
 
 // Room is the memory that a command is about to take for values with parts.
 type Room struct {
@@ -116,7 +119,7 @@ func (t Txn) reserve(r Room) error {
 			return ErrMemory
 		}
 		waits++
-		yield()
+		runtime.Gosched()
 	}
 	return ErrMemory
 }
