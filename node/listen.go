@@ -51,7 +51,14 @@ func listen(r *request) {
 		of.receiver = broker.NewReceiver(pipeQueue, func() { cn.worker.loop.Post(of.deliver) })
 		cn.pipe.listener = of
 	}
-	r.Out = member.AppendHeard(r.Out, r.heard(cn.pipe.listener, &l))
+	answer := r.heard(cn.pipe.listener, &l)
+	if l.Count == 0 {
+		r.Between(cn.pipe.listener.deliver) // behind the answer nothing more of the topic may come
+		if !cn.pipe.listener.receiver.IsEmpty() {
+			answer = member.NotOwner
+		}
+	}
+	r.Out = member.AppendHeard(r.Out, answer)
 }
 
 // heard carries out a LISTEN.
@@ -70,7 +77,7 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 		if !b.Listen(of.receiver, kind, l.Name, l.Count) {
 			return member.TooMany
 		}
-	case !r.brokers(ring.PartitionOf(l.Name)):
+	case !r.brokers(ring.PartitionOf(l.Name)) && !(had && r.mayPublish(ring.PartitionOf(l.Name))):
 		return member.NotOwner
 	case !b.ListenAs(mode, of.receiver, kind, l.Name, l.Count, r.view.Began[ring.PartitionOf(l.Name)]):
 		answer = member.Gapped
@@ -96,6 +103,12 @@ func (of *listener) count(l *member.Listen, had bool) {
 func (r *request) brokers(p uint16) bool {
 	v := r.view
 	return v.Standing[p] != ownership.Foreign || v.Table != nil && v.MoveTo[p] != ring.NoNode && int(v.MoveTo[p]) == v.Self
+}
+
+// mayPublish reports whether messages may still be published in a partition that this node has lost: by loops
+// that execute under an older view, or by a transaction that holds it.
+func (r *request) mayPublish(p uint16) bool {
+	return r.view.Table != r.node.passed.Load() || r.view.Held.Has(p)
 }
 
 // deliver sends what was published. While the proxy does not read, the rest waits in the queue.

@@ -109,6 +109,7 @@ func (n *Node) doLocked(a ownership.Action) bool {
 		if !n.barrier() || a.Holds && !n.awaitHolds() {
 			return false
 		}
+		n.passed.Store(n.view.Load().Table)
 		n.machine.BarrierPassed(n.monotonic(), n.heldBeyondLocked())
 	case ownership.HandOver:
 		n.handOverLocked(a)

@@ -140,6 +140,70 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// listeningPipe opens a pipe that listens, and returns how to say LISTEN there. The answer is the first frame
+// that is no message.
+func listeningPipe(t *testing.T, n *Node) (p *client, say func(l member.Listen) (answer member.Heard, messages int)) {
+	t.Helper()
+	p = dial(t, n.Addr())
+	p.want(fmt.Sprintf("%s %d", pipeLine(7, 0, "listen", 1, 3), ring.Level), "OK later")
+	return p, func(l member.Listen) (member.Heard, int) {
+		t.Helper()
+		p.sendRaw(member.AppendListen(nil, l))
+		for messages := 0; ; messages++ {
+			frame := p.read()
+			if answer, ok := member.ParseHeard(frame); ok {
+				return answer, messages
+			}
+			if _, ok := pubsub.ParseMessage(frame); !ok {
+				t.Fatalf("%.80q is no message", frame)
+			}
+		}
+	}
+}
+
+// TestListenEndsBehindMessages: nothing of a channel comes behind the answer Noted to the count 0, however
+// many messages wait for the pipe.
+func TestListenEndsBehindMessages(t *testing.T) {
+	n := startLeveled(t)
+	_, say := listeningPipe(t, n)
+	say(member.Listen{Name: []byte("c"), Count: 1})
+	other := dial(t, n.Addr())
+	const size, messages = 64 << 10, 110 // less than pipeQueue, more than sockets hold
+	for range messages {
+		publishLong(other, size, ":1\r\n")
+	}
+	asked, got := 0, 0
+	for answer := member.NotOwner; answer != member.Noted; asked++ {
+		var more int
+		answer, more = say(member.Listen{Name: []byte("c")})
+		got += more
+	}
+	if got != messages || asked < 2 {
+		t.Errorf("%d of %d messages come before the answer; asked %d times", got, messages, asked)
+	}
+}
+
+// TestListenWhileOtherLoopsPublish: a node that obeys a table is the broker of what that takes from it for
+// those who listen there, until no loop executes under an older one.
+func TestListenWhileOtherLoopsPublish(t *testing.T) {
+	n := startLeveled(t)
+	_, say := listeningPipe(t, n)
+	want := func(name string, want member.Heard) {
+		t.Helper()
+		if got, _ := say(member.Listen{Name: []byte(name), Count: 1}); got != want {
+			t.Errorf("LISTEN %s is answered by %d, want %d", name, got, want)
+		}
+	}
+	want("{c}1", member.Noted)
+	giveAway(n, partitionOf("c"))
+	want("{c}1", member.NotOwner)
+	passed := n.passed.Swap(nil)
+	want("{c}1", member.Noted)
+	want("{c}2", member.NotOwner) // to which nobody has listened
+	n.passed.Store(passed)
+	want("{c}1", member.NotOwner)
+}
+
 // Clients of a node use shard channels of its slots. When it loses one they are told so, and are redirected
 // from then on.
 func TestShardChannelsMove(t *testing.T) {

@@ -139,8 +139,9 @@ type Node struct {
 	// Set last by Start; connections that come earlier wait for it.
 	started chan struct{}
 
-	view  atomic.Pointer[ownership.View]
-	agent atomic.Pointer[TableSource]
+	view   atomic.Pointer[ownership.View]
+	passed atomic.Pointer[ring.Table] // no loop executes under an older one
+	agent  atomic.Pointer[TableSource]
 
 	// fenced: serve nothing, see fence.go. It is changed under fenceMu, which is held for moments,
 	// because loops take it.

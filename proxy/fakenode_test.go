@@ -38,6 +38,7 @@ type fakeNode struct {
 	issued  int
 	fetch   func(args []string) (string, bool) // overrides the reply to FETCH
 	later   func(args []string) bool           // the command is answered later; nil: none is
+	listen  func(args []string) member.Heard   // answers LISTEN; nil: it does not know that
 	tokens  map[net.Conn]int
 	pending []pending // answered later, in order
 	stopped chan struct{}
@@ -382,6 +383,10 @@ func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
 		return n.each(args), true
 	case "FETCH":
 		return n.piece(args)
+	case "LISTEN":
+		if n.listen != nil {
+			return string(member.AppendHeard(nil, n.listen(args[2:]))), true
+		}
 	}
 	return "-ERR unknown\r\n", true
 }

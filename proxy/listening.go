@@ -20,16 +20,20 @@ import (
 //	            answered, and shown what comes from now on   ◀── acknowledged
 //
 // When a channel moves, the worker first tells the next owner how many there are (Ahead), as soon as the
-// table says where the channel goes. When the table has a new owner, the worker ends what it has at the
-// node before; behind that node's answer nothing more of the channel can come from there. Then it follows
-// (Follow). So planned moves lose nothing and keep the order. If the connection to a broker breaks,
-// messages may be lost: these gaps are counted.
+// table says where the channel goes. When the table has a new owner, the worker asks the node before until
+// that has obeyed the table too: earlier, others may still publish there. Then it ends what it has there;
+// behind that node's answer nothing more of the channel can come from there. Then it follows (Follow). So
+// planned moves lose nothing and keep the order. If the connection to a broker breaks, messages may be
+// lost: these gaps are counted.
 
 const (
 	// settleTurn is how many topics are looked at in one turn.
 	settleTurn = 256
 	// listenPause is how long a worker waits before it tells a broker again what that did not take.
 	listenPause = 10 * time.Millisecond
+	// leavePatience is how long a worker waits for a broker to obey a newer table. One that takes longer is
+	// cut off from the cluster. Less than half of the time for which the next owner keeps messages.
+	leavePatience = 4 * time.Second
 )
 
 // listenLane is that of the pipes over which a worker listens.
@@ -88,6 +92,10 @@ type tie struct {
 	mode    member.Mode
 	count   int
 	gone    bool // dropped
+
+	leaving bool          // the table gives the topic to another node, and this one was asked whether it obeys:
+	since   time.Duration // from then on
+	left    bool          // it does
 }
 
 func newListening(w *worker) *listening { return &listening{w: w} }
@@ -164,10 +172,6 @@ func (l *listening) turn() {
 		l.ready = nil
 	}
 	l.post()
-	if len(l.blocked) > 0 && !l.timer {
-		l.timer = true
-		l.w.loop.After(listenPause, l.unblock)
-	}
 }
 
 // unblock looks again at the topics that found no way.
@@ -183,6 +187,10 @@ func (l *listening) block(t *topic) {
 	if !t.listed {
 		t.listed = true
 		l.blocked = append(l.blocked, t)
+	}
+	if !l.timer {
+		l.timer = true
+		l.w.loop.After(listenPause, l.unblock)
 	}
 }
 
@@ -229,7 +237,7 @@ func (l *listening) settleChannel(t *topic) {
 	for _, at := range t.ties {
 		if at.node != owner && (at.node != heir || at.live) {
 			waits = waits || at.live
-			l.ask(at, member.Live, 0)
+			l.end(at)
 		}
 	}
 	switch {
@@ -245,9 +253,25 @@ func (l *listening) settleChannel(t *topic) {
 	}
 }
 
+// end ends what the worker has at a node that is not the owner any more, once that does not publish.
+func (l *listening) end(at *tie) {
+	now := l.w.loop.Now()
+	if at.live && !at.leaving && !at.asking {
+		at.leaving, at.since = true, now
+	}
+	if count := at.of.count; at.leaving && !at.left && now-at.since < leavePatience && count > 0 {
+		l.ask(at, member.Live, count)
+		return
+	}
+	l.ask(at, member.Live, 0)
+}
+
 // tell tells a node how many subscribers a topic has, unless it knows.
 func (l *listening) tell(t *topic, n *order.Node, mode member.Mode) {
 	at := t.tieTo(n)
+	if at != nil && mode != member.Ahead {
+		at.leaving, at.left = false, false
+	}
 	switch {
 	case at == nil && t.count == 0:
 		return
@@ -297,8 +321,14 @@ func (at *tie) Done(_ int32, reply []byte) {
 	switch {
 	case at.gone:
 		return
+	case at.leaving && at.count > 0 && ok:
+		if at.left = heard == member.NotOwner; !at.left {
+			at.told = at.asked
+			l.block(t)
+			return
+		}
 	case !ok || heard == member.NotOwner:
-		if moved := l.w.proxy.cfg.Moved; moved != nil {
+		if moved := l.w.proxy.cfg.Moved; moved != nil && at.count > 0 {
 			moved()
 		}
 		l.block(t)

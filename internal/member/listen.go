@@ -16,7 +16,8 @@ import (
 //	  ◀── >3 message c …                             the frame that a subscriber of RESP3 gets
 //	  ◀── >2 +lost :7                                so many messages had no room
 //
-// The answer says what the count is worth, see Heard.
+// The answer says what the count is worth, see Heard. Nothing of a topic comes behind the answer Noted to a
+// count of 0. While messages wait that may be of the topic, that answer is NotOwner.
 
 // Mode says what a proxy that listens is to get.
 type Mode uint8
@@ -40,7 +41,7 @@ type Listen struct {
 type Heard uint8
 
 const (
-	NotOwner Heard = iota // the node is not the broker of this channel, and has noted nothing
+	NotOwner Heard = iota // the node is not the broker of this channel, and has noted nothing; ask again
 	Noted                 // the count is in force
 	Gapped                // the same, but some of what Follow asks for is lost
 	TooMany               // there are too many patterns, and nothing was noted

@@ -87,6 +87,13 @@ func (rc *Receiver) Take(dst []*Message, bytes int) (list []*Message, more bool)
 // keepQueue is the longest list that an empty queue keeps, in messages.
 const keepQueue = 1024
 
+// IsEmpty reports whether no messages are in the queue.
+func (rc *Receiver) IsEmpty() bool {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	return rc.head == len(rc.queue)
+}
+
 // Lost returns how many messages found the queue full.
 func (rc *Receiver) Lost() uint64 { return rc.lost.Load() }
 
