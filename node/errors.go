@@ -33,7 +33,7 @@ const (
 	errBadListen        = "ERR cannot listen: malformed request, or not on a pipe for that"
 	errSubscriberMember = "ERR a pipe does not subscribe: DUNLIN LISTEN does"
 	errSubscribeHere    = "ERR a node of a cluster of several serves shard channels only: use SSUBSCRIBE, or connect to a proxy"
-	errManyChannels     = "ERR the channels take more than 64 MiB: ask for fewer by a pattern"
+	errManyChannels     = "ERR the channels take more than 32 MiB: ask for fewer by a pattern"
 	errTooManyPatterns  = "ERR too many different patterns: the cluster can have 4096, and fewer that begin with '*' or are long"
 	errCostlyChannel    = "ERR the channel's name is too long to be compared with as many patterns as clients have subscribed to"
 	errTooManyWaits     = "ERR too many blocking commands wait at this node"

@@ -159,7 +159,7 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	n.log.Info("obeys table", "epoch", v.Epoch(), "nodes", len(v.Table.Nodes),
 		"serving", v.Count(ownership.Serving), "gained", v.Count(ownership.Gained))
 	for _, w := range n.workers {
-		w.loop.Post(func() { w.endShards(v) })
+		w.loop.Post(w.endShards)
 	}
 }
 

@@ -23,8 +23,12 @@ import (
 const (
 	// showSteps is how many steps a loop shows messages in one turn.
 	showSteps = 1024
-	// leaveTopics is how many subscriptions of those who have gone a loop ends in one turn.
+	// namesAtOnce is how many topics a command subscribes to, or unsubscribes from, in one turn.
+	namesAtOnce = 256
+	// leaveTopics is how many subscriptions a loop ends in one turn, of those who have gone or whose
+	// channels have moved. lookTopics is how many it looks at for that.
 	leaveTopics = 256
+	lookTopics  = 4096
 	// inboxLimit is how many bytes of messages wait for a loop.
 	inboxLimit = 32 << 20
 	// takeBytes is how many bytes of messages a loop takes from its inbox at once.
@@ -87,13 +91,60 @@ func (r *request) subscriptions(kind pubsub.Kind, more bool) {
 		cn.topics = pubsub.NewSubscriber(cn)
 	}
 	r.Between(func() { r.worker.showTurn() }) // what was published before the client asked
-	r.announces = true
 	if more {
-		r.subscribe(kind, names)
-	} else {
-		r.unsubscribe(kind, names)
+		if refusal := cn.topics.Refuse(kind, names); refusal != "" {
+			r.Fail(refusal)
+			return
+		}
+		if !cn.Socket.TrySetOther(cn.otherBytes() + pubsub.Cost(names)) {
+			r.Fail(exec.ErrOOM)
+			return
+		}
 	}
-	cn.State.SetTopics(cn.topics.Wanted())
+	c := &topicChange{cmd: r.Cmd, kind: kind, more: more, names: names, all: len(names) == 0}
+	if !r.changeTopics(c) {
+		c.names = exec.CloneArgs(c.names)
+		cn.takeTurns(c)
+	}
+}
+
+// topicChange is a command that subscribes or unsubscribes, in turns of namesAtOnce topics.
+type topicChange struct {
+	cmd   *command.Command
+	kind  pubsub.Kind
+	more  bool
+	names [][]byte // that are left
+	all   bool     // UNSUBSCRIBE of whatever there is
+}
+
+// takeTurns has the connection wait until the rest of a topicChange is carried out.
+func (cn *conn) takeTurns(c *topicChange) {
+	cn.pause()
+	cn.worker.turns.take(func() {
+		cn.resume(func(r *request) {
+			r.Cmd = c.cmd
+			if !r.changeTopics(c) {
+				cn.takeTurns(c)
+			}
+		})
+	})
+}
+
+// changeTopics changes some topics. It reports whether that were the last.
+func (r *request) changeTopics(c *topicChange) (done bool) {
+	cn := r.conn
+	r.announces = true
+	defer func() { cn.State.SetTopics(cn.topics.Wanted()) }()
+	if c.all {
+		return r.unsubscribeAll(c.kind)
+	}
+	now := c.names[:min(len(c.names), namesAtOnce)]
+	c.names = c.names[len(now):]
+	change := r.unsubscribe
+	if c.more {
+		change = r.subscribe
+	}
+	return !change(c.kind, now) || len(c.names) == 0
 }
 
 // admitChannels is admitKeys for shard channels.
@@ -108,17 +159,10 @@ func (r *request) admitChannels(names [][]byte) bool {
 	return r.admitSlot(slot)
 }
 
-// subscribe adds topics. What it answers is in the protocol a message for each.
-func (r *request) subscribe(kind pubsub.Kind, names [][]byte) {
+// subscribe adds topics. What it answers is in the protocol a message for each. It reports false if it has
+// failed.
+func (r *request) subscribe(kind pubsub.Kind, names [][]byte) (ok bool) {
 	cn := r.conn
-	if refusal := cn.topics.Refuse(kind, names); refusal != "" {
-		r.Fail(refusal)
-		return
-	}
-	if !cn.Socket.TrySetOther(cn.otherBytes() + pubsub.Cost(names)) {
-		r.Fail(exec.ErrOOM)
-		return
-	}
 	for _, name := range names {
 		if cn.topics.Want(kind, name) {
 			size := r.worker.board.Show(cn.topics, kind, name)
@@ -126,37 +170,54 @@ func (r *request) subscribe(kind pubsub.Kind, names [][]byte) {
 				r.worker.hide(cn.topics, kind, name)
 				cn.topics.Unwant(kind, name)
 				r.Fail(errTooManyPatterns)
-				return
+				return false
 			}
 		}
 		if !r.Room(pubsub.AnswerSize(name)) {
-			return
+			return false
 		}
 		r.Out = pubsub.AppendSubscribed(r.Out, r.Version(), kind, name, cn.topics.Count(kind))
 	}
+	return true
 }
 
-// unsubscribe removes topics, all of the kind if there are no names.
-func (r *request) unsubscribe(kind pubsub.Kind, names [][]byte) {
-	cn := r.conn
-	if len(names) == 0 {
-		names = nil // not in the memory of the arguments
-		for name := range cn.topics.Names(kind) {
-			names = append(names, []byte(name))
-		}
-	}
+// unsubscribe removes topics. It reports false if there is no memory for its answers.
+func (r *request) unsubscribe(kind pubsub.Kind, names [][]byte) (ok bool) {
 	for _, name := range names {
-		if cn.topics.Unwant(kind, name) {
-			r.worker.hide(cn.topics, kind, name)
+		if !r.leaveTopic(kind, name) {
+			return false
 		}
-		if !r.Room(pubsub.AnswerSize(name)) {
-			return
+	}
+	return true
+}
+
+func (r *request) leaveTopic(kind pubsub.Kind, name []byte) (ok bool) {
+	cn := r.conn
+	if cn.topics.Unwant(kind, name) {
+		r.worker.hide(cn.topics, kind, name)
+	}
+	if !r.Room(pubsub.AnswerSize(name)) {
+		return false
+	}
+	r.Out = pubsub.AppendUnsubscribed(r.Out, r.Version(), kind, name, cn.topics.Count(kind))
+	return true
+}
+
+// unsubscribeAll removes some topics of a kind, and reports whether none is left.
+func (r *request) unsubscribeAll(kind pubsub.Kind) (done bool) {
+	left := namesAtOnce
+	for name := range r.conn.topics.Names(kind) {
+		if !r.leaveTopic(kind, []byte(name)) {
+			return true
 		}
-		r.Out = pubsub.AppendUnsubscribed(r.Out, r.Version(), kind, name, cn.topics.Count(kind))
+		if left--; left == 0 {
+			return r.conn.topics.Wanted()[kind] == 0
+		}
 	}
-	if len(names) == 0 {
-		r.Out = pubsub.AppendUnsubscribed(r.Out, r.Version(), kind, nil, cn.topics.Count(kind))
+	if left == namesAtOnce { // there was none
+		r.leaveTopic(kind, nil)
 	}
+	return true
 }
 
 // hide has a subscriber not be shown a topic any more.
@@ -252,22 +313,55 @@ func (w *worker) nextMessage() bool {
 	return true
 }
 
-// endShards ends the subscriptions to shard channels of partitions that this node has lost. Clients
-// are told so, as by Redis Cluster.
-func (w *worker) endShards(v *ownership.View) {
+// endShards ends the subscriptions to shard channels of partitions that this node has lost, in turns.
+// Clients are told so, as by Redis Cluster.
+func (w *worker) endShards() {
+	begun := len(w.moved) == 0
+	clear(w.moved)
+	w.moved = w.moved[:0]
 	for cn := range w.conns {
-		if cn.topics == nil || cn.topics.Wanted()[pubsub.Shard] == 0 {
+		if cn.topics != nil && cn.topics.Wanted()[pubsub.Shard] > 0 {
+			w.moved = append(w.moved, cn)
+		}
+	}
+	if begun {
+		w.endShardsTurn()
+	}
+}
+
+// endShardsTurn ends subscriptions of some clients, by the present view.
+func (w *worker) endShardsTurn() {
+	v := w.node.view.Load()
+	for looked, left := 0, leaveTopics; len(w.moved) > 0 && looked < lookTopics; w.moved = w.moved[1:] {
+		cn := w.moved[0]
+		if looked++; cn.topics == nil {
 			continue
 		}
-		for name := range cn.topics.Names(pubsub.Shard) {
-			if v.Standing[ring.PartitionOf([]byte(name))] == ownership.Foreign {
-				cn.topics.Unwant(pubsub.Shard, []byte(name))
-				w.hide(cn.topics, pubsub.Shard, []byte(name))
-				cn.Push(pubsub.AppendUnsubscribed(nil, resp.RESP3, pubsub.Shard, []byte(name), cn.topics.Count(pubsub.Shard)))
-			}
+		looked += cn.topics.Wanted()[pubsub.Shard]
+		if left -= cn.endForeign(v, left); left == 0 {
+			break // the client is looked at again
 		}
-		cn.State.SetTopics(cn.topics.Wanted())
 	}
+	if len(w.moved) > 0 {
+		w.loop.Post(w.endShardsTurn)
+	}
+}
+
+// endForeign ends up to most subscriptions of a client, and returns how many it has ended.
+func (cn *conn) endForeign(v *ownership.View, most int) (ended int) {
+	for name := range cn.topics.Names(pubsub.Shard) {
+		if v.Standing[ring.PartitionOf([]byte(name))] != ownership.Foreign {
+			continue
+		}
+		cn.topics.Unwant(pubsub.Shard, []byte(name))
+		cn.worker.hide(cn.topics, pubsub.Shard, []byte(name))
+		cn.Push(pubsub.AppendUnsubscribed(nil, resp.RESP3, pubsub.Shard, []byte(name), cn.topics.Count(pubsub.Shard)))
+		if ended++; ended == most {
+			break
+		}
+	}
+	cn.State.SetTopics(cn.topics.Wanted())
+	return ended
 }
 
 // subscription executes the present command if it subscribes or unsubscribes.

@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -262,4 +265,98 @@ func TestCostlySubscriptions(t *testing.T) {
 		got = string(other.read())
 	}
 	other.want("PUBLISH "+long+" m", "(integer) 0")
+}
+
+// What subscribes to many channels, or ends that, takes turns, between which other connections are served.
+// What comes behind it in the pipeline waits.
+func TestManySubscriptionsTakeTurns(t *testing.T) {
+	n := startLeveled(t)
+	c := dial(t, n.Addr())
+	const count = 4000
+	var names strings.Builder
+	for i := range count {
+		fmt.Fprintf(&names, " {a}%d", i)
+	}
+	c.sendRaw([]byte("CLIENT REPLY OFF\r\nSSUBSCRIBE" + names.String() + "\r\nSUNSUBSCRIBE {a}7\r\nSUNSUBSCRIBE\r\nSUNSUBSCRIBE\r\nCLIENT REPLY ON\r\n"))
+	for i := range count {
+		if got := string(c.read()); !strings.HasSuffix(got, fmt.Sprintf("{a}%d\r\n:%d\r\n", i, i+1)) {
+			t.Fatalf("subscription %d is answered by %q", i, got)
+		}
+	}
+	for left := count - 1; left >= 0; left-- {
+		if got := string(c.read()); !strings.HasPrefix(got, "*3\r\n$12\r\nsunsubscribe\r\n") || !strings.HasSuffix(got, fmt.Sprintf("\r\n:%d\r\n", left)) {
+			t.Fatalf("behind the %d-th end comes %q", left, got)
+		}
+	}
+	if got := string(c.read()); got != "*3\r\n$12\r\nsunsubscribe\r\n$-1\r\n:0\r\n" {
+		t.Errorf("the end of nothing is answered by %q", got)
+	}
+	if got := string(c.read()); got != "+OK\r\n" {
+		t.Errorf("then comes %q", got)
+	}
+	onLoop(t, n, func(cn *conn) {
+		r := cn.worker.begin(cn)
+		cn.topics = pubsub.NewSubscriber(cn)
+		r.Cmd = command.ByID(command.Subscribe)
+		in := &topicChange{kind: pubsub.Channel, more: true}
+		for i := range count {
+			in.names = append(in.names, fmt.Append(nil, i))
+		}
+		for done := false; !done; {
+			before := cn.topics.Count(pubsub.Channel)
+			if done = r.changeTopics(in); cn.topics.Count(pubsub.Channel)-before > namesAtOnce {
+				t.Errorf("a turn subscribes to %d channels", cn.topics.Count(pubsub.Channel)-before)
+			}
+		}
+		out := &topicChange{kind: pubsub.Channel, all: true}
+		for done := false; !done; {
+			before := cn.topics.Count(pubsub.Channel)
+			if done = r.changeTopics(out); before-cn.topics.Count(pubsub.Channel) > namesAtOnce {
+				t.Errorf("a turn unsubscribes from %d channels", before-cn.topics.Count(pubsub.Channel))
+			}
+		}
+		if n := cn.topics.Count(pubsub.Channel); n > 0 {
+			t.Errorf("%d subscriptions stay", n)
+		}
+	})
+}
+
+// When a node loses the partition of many shard channels, their subscriptions end in turns.
+func TestManyShardChannelsMove(t *testing.T) {
+	n := startLeveled(t)
+	c := dial(t, n.Addr())
+	const count = 4000
+	var names strings.Builder
+	for i := range count {
+		fmt.Fprintf(&names, " {a}%d", i)
+	}
+	c.sendRaw([]byte("SSUBSCRIBE b\r\nSSUBSCRIBE" + names.String() + "\r\n"))
+	for range count + 1 {
+		c.read()
+	}
+	if err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		w := n.workers[l.Index()]
+		for cn := range w.conns {
+			if cn.topics == nil {
+				continue
+			}
+			v := *n.view.Load()
+			v.Standing[partitionOf("a")] = ownership.Foreign
+			if ended := cn.endForeign(&v, 10); ended != 10 || cn.topics.Count(pubsub.Shard) != count+1-10 {
+				t.Errorf("a turn of 10 ends %d subscriptions", ended)
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	giveAway(n, partitionOf("a"))
+	for left := count; left > 0; left-- {
+		if got := string(c.read()); !strings.HasPrefix(got, "*3\r\n$12\r\nsunsubscribe\r\n$") || !strings.HasSuffix(got, fmt.Sprintf("\r\n:%d\r\n", left)) {
+			t.Fatalf("behind the move comes %q", got)
+		}
+	}
+	c.sendRaw([]byte("SUNSUBSCRIBE\r\n"))
+	if got := string(c.read()); !strings.HasSuffix(got, "b\r\n:0\r\n") {
+		t.Errorf("of the channel that stays comes %q", got)
+	}
 }

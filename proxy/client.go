@@ -332,7 +332,7 @@ func (s *client) waitFor(full *order.Pipe) {
 // atLimit reports whether the session must deliver replies before it takes another command.
 func (s *client) atLimit() bool {
 	n := int(s.tail - s.head)
-	return n >= maxInflight || n > 0 && (s.long != nil || s.blocking || s.foreseen(n) > maxReplyBytes)
+	return n >= maxInflight || s.long != nil || n > 0 && (s.blocking || s.foreseen(n) > maxReplyBytes)
 }
 
 // foreseen estimates the bytes of the session's replies: n expected ones, the early and the

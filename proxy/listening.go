@@ -27,8 +27,9 @@ import (
 // lost: these gaps are counted.
 
 const (
-	// settleTurn is how many topics are looked at in one turn.
-	settleTurn = 256
+	// settleTurn is how many steps of looking at topics make a turn: one for a topic and each node that it
+	// concerns.
+	settleTurn = 512
 	// listenPause is how long a worker waits before it tells a broker again what that did not take.
 	listenPause = 10 * time.Millisecond
 	// leavePatience is how long a worker waits for a broker to obey a newer table. One that takes longer is
@@ -44,6 +45,9 @@ type listening struct {
 	w       *worker
 	session order.Session // on whose behalf it asks
 	topics  [pubsub.Kinds]map[string]*topic
+	all     []*topic // the topics of all kinds, see lookAtAll
+	next    int      // in all, from the end: the next one that lookAtAll has looked at
+	left    int      // so many of all
 	ready   []*topic // to be looked at
 	posted  bool     // turn runs in the next iteration
 	blocked []*topic // to be looked at after listenPause
@@ -52,10 +56,11 @@ type listening struct {
 
 	owner [1]*order.Node // see brokersOf
 
-	subscriptions int // of the worker\'s sessions
+	subscriptions int // of the worker's sessions
 
-	board  pubsub.Board
-	paused []*netloop.Conn // pipes whose messages wait until the present one was shown to all
+	board   pubsub.Board
+	leaving []*pubsub.Subscriber // those who have gone, whose subscriptions end in turns
+	paused  []*netloop.Conn      // pipes whose messages wait until the present one was shown to all
 }
 
 // topic is what sessions of the worker subscribe to.
@@ -68,6 +73,7 @@ type topic struct {
 	last    *order.Node // the last one that was live
 	changes []change    // that are not acknowledged, by version
 	listed  bool        // in ready or blocked
+	place   int         // in listening.all
 }
 
 // change is a subscription or the end of one, which is answered when it is acknowledged.
@@ -109,8 +115,24 @@ func (l *listening) topicOf(kind pubsub.Kind, name string) *topic {
 			l.topics[kind] = make(map[string]*topic)
 		}
 		l.topics[kind][name] = t
+		t.place = len(l.all)
+		l.all = append(l.all, t)
 	}
 	return t
+}
+
+// forget drops a topic that nobody wants and no node knows.
+func (l *listening) forget(t *topic) {
+	delete(l.topics[t.kind], t.name)
+	end := len(l.all) - 1
+	last := l.all[end]
+	l.all[t.place], l.all[end] = last, nil
+	if l.all = l.all[:end]; last == t {
+		return
+	}
+	if last.place = t.place; l.left > 0 {
+		l.look(last) // lookAtAll may have passed its place
+	}
 }
 
 // change notes that a topic has one subscriber more or fewer.
@@ -142,34 +164,43 @@ func (l *listening) look(t *topic) {
 }
 
 func (l *listening) post() {
-	if !l.posted && len(l.ready) > 0 {
+	if !l.posted && (len(l.ready) > 0 || l.left > 0) {
 		l.posted = true
 		l.w.loop.Post(l.turn)
 	}
 }
 
-// lookAtAll has all topics looked at: there is another table, or a pipe has opened or broken.
+// lookAtAll has all topics looked at, in turns: there is another table, or a pipe has opened or broken. It
+// goes round from where it is, so that those at the end of all get their turn however often it begins.
 func (l *listening) lookAtAll() {
-	for kind := range l.topics {
-		for _, t := range l.topics[kind] {
-			l.look(t)
-		}
-	}
+	l.left = len(l.all)
+	l.post()
 }
 
-// turn looks at some topics.
+// turn looks at some topics: those in ready, and then as many of all.
 func (l *listening) turn() {
 	l.posted = false
-	n := min(len(l.ready), settleTurn)
-	batch := l.ready[:n:n]
-	l.ready = l.ready[n:]
-	for _, t := range batch {
+	steps := settleTurn
+	for len(l.ready) > 0 && steps > 0 {
+		t := l.ready[0]
+		l.ready[0] = nil
+		l.ready = l.ready[1:]
 		t.listed = false
-		l.settle(t)
+		steps -= l.settle(t)
+	}
+	for steps = settleTurn; l.left > 0 && len(l.all) > 0 && steps > 0; {
+		if l.next--; l.next < 0 || l.next >= len(l.all) {
+			l.next = len(l.all) - 1
+		}
+		l.left--
+		steps -= l.settle(l.all[l.next])
 	}
 	l.w.act()
 	if len(l.ready) == 0 {
 		l.ready = nil
+	}
+	if len(l.all) == 0 {
+		l.left, l.all = 0, nil
 	}
 	l.post()
 }
@@ -205,12 +236,15 @@ func (l *listening) install(t *ring.Table) {
 	l.lookAtAll()
 }
 
-// settle tells nodes what they do not know of a topic yet, and answers what is acknowledged.
-func (l *listening) settle(t *topic) {
+// settle tells nodes what they do not know of a topic yet, and answers what is acknowledged. It returns how
+// many steps it has made.
+func (l *listening) settle(t *topic) (steps int) {
+	steps = 1 + len(t.ties) + len(t.changes)
 	l.forgetVoid(t)
 	t.changes = slices.DeleteFunc(t.changes, func(c change) bool { return c.s.isClosed() })
 	if t.kind == pubsub.Pattern {
 		nodes := l.w.order.Nodes()
+		steps += len(nodes)
 		for _, n := range nodes {
 			l.tell(t, n, member.Live)
 		}
@@ -224,8 +258,9 @@ func (l *listening) settle(t *topic) {
 	}
 	l.answer(t)
 	if t.count == 0 && len(t.ties) == 0 && len(t.changes) == 0 && l.topics[t.kind][t.name] == t {
-		delete(l.topics[t.kind], t.name)
+		l.forget(t)
 	}
+	return steps
 }
 
 // settleChannel tells the owner of a channel and its heir. The owner does not send anything before all that

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
@@ -9,6 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -54,27 +57,112 @@ func (s *client) subscribe(cmd *command.Command, args [][]byte) bool {
 			s.answer(errNotParked)
 			return true
 		}
-	} else if len(names) == 0 {
-		names = nil // not in the memory of the arguments
-		for name := range s.topics.Names(kind) {
-			names = append(names, []byte(name))
-		}
-	}
-	s.w.stats.Commands[cmd.ID]++
-	if len(names) > pubsub.MaxTopics {
+	} else if len(names) > pubsub.MaxTopics {
 		s.answer(wire(pubsub.ErrTooMany))
 		return true
 	}
-	if len(names) == 0 {
-		names = [][]byte{nil}
+	s.w.stats.Commands[cmd.ID]++
+	c := &changing{s: s, kind: kind, more: more, names: names, all: len(names) == 0}
+	if !c.change() {
+		c.keepNames()
+		s.long = c
+		c.goOn()
 	}
-	for _, name := range names {
-		s.changeTopic(kind, name, more)
+	return true
+}
+
+// namesAtOnce is how many topics a command subscribes to, or unsubscribes from, in one turn.
+const namesAtOnce = 256
+
+// changing is a command that subscribes or unsubscribes, in turns if there are many topics.
+type changing struct {
+	s      *client
+	kind   pubsub.Kind
+	more   bool
+	names  [][]byte // that are left
+	all    bool     // UNSUBSCRIBE of whatever there is
+	size   int      // of names, charged to the session
+	queued bool     // it waits for its turn
+}
+
+// change changes some topics. It reports whether these were the last.
+func (c *changing) change() (done bool) {
+	s := c.s
+	if c.all {
+		done = s.unsubscribeAll(c.kind)
+	} else {
+		now := c.names[:min(len(c.names), namesAtOnce)]
+		c.names = c.names[len(now):]
+		for _, name := range now {
+			s.changeTopic(c.kind, name, c.more)
+		}
+		done = len(c.names) == 0
 	}
 	s.topics.due = s.tail
 	s.state.SetTopics(s.topics.Wanted())
 	s.chargeOther()
+	return done
+}
+
+// unsubscribeAll ends some subscriptions of a kind, and reports whether none is left.
+func (s *client) unsubscribeAll(kind pubsub.Kind) (done bool) {
+	left := namesAtOnce
+	for name := range s.topics.Names(kind) {
+		s.changeTopic(kind, []byte(name), false)
+		if left--; left == 0 {
+			return s.topics.Wanted()[kind] == 0
+		}
+	}
+	if left == namesAtOnce { // there was none
+		s.changeTopic(kind, nil, false)
+	}
 	return true
+}
+
+// keepNames copies the names that are left. Without memory for them the session ends.
+func (c *changing) keepNames() {
+	for _, name := range c.names {
+		c.size += len(name) + sliceSize
+	}
+	if !c.s.Keep(c.size) {
+		c.size = 0
+		c.s.conn.Close(netloop.ErrNoMemory)
+	}
+	c.names = slices.Clone(c.names)
+	for i, name := range c.names {
+		c.names[i] = bytes.Clone(name)
+	}
+}
+
+// sliceSize is what a copied name takes beside its bytes.
+const sliceSize = 24
+
+func (c *changing) goOn() {
+	if !c.queued && c.s.long == c {
+		c.queued = true
+		c.s.w.turns.take(c.s.w.loop, c)
+	}
+}
+
+func (c *changing) turn() {
+	switch c.queued = false; {
+	case c.s.long != c: // the client has gone
+	case c.change():
+		c.end()
+		c.s.progress()
+	default:
+		c.goOn()
+	}
+}
+
+func (c *changing) take([]byte) order.Body { panic("BUG: a subscription is not forwarded") }
+
+func (c *changing) client() *client { return c.s }
+
+func (c *changing) end() {
+	c.s.long = nil
+	c.s.Keep(-c.size)
+	c.size = 0
 }
 
 // changeTopic subscribes to a topic or ends that. name is nil if there is none to end.
@@ -128,15 +216,35 @@ func (s *client) leaveTopics() {
 	if s.topics == nil {
 		return
 	}
-	l := s.w.listening
-	for kind := range pubsub.Kinds {
-		for name := range s.topics.Names(kind) {
-			l.change(kind, name, false, change{})
-		}
-	}
-	l.board.Leave(s.topics.Subscriber)
+	s.topics.Mute()
 	s.gather(-len(s.topics.held))
+	l := s.w.listening
+	l.leaving = append(l.leaving, s.topics.Subscriber)
 	s.topics = nil
+	if len(l.leaving) == 1 {
+		l.leave()
+	}
+}
+
+// leave ends subscriptions of those who have gone, for a turn.
+func (l *listening) leave() {
+	for left := namesAtOnce; len(l.leaving) > 0; l.leaving = l.leaving[1:] {
+		s := l.leaving[0]
+		for kind := range pubsub.Kinds {
+			for name := range s.All(kind) {
+				if left--; left < 0 {
+					l.w.loop.Post(l.leave)
+					return
+				}
+				if s.Unwant(kind, []byte(name)) {
+					l.change(kind, name, false, change{})
+				}
+				l.board.Hide(s, kind, []byte(name))
+			}
+		}
+		l.leaving[0] = nil
+	}
+	l.leaving = nil
 }
 
 // Push sends a message, or keeps it until the reply that is due is in the output.

@@ -135,16 +135,6 @@ func (t *topic) compact() {
 	t.members, t.holes = kept, 0
 }
 
-// Leave ends Show for all topics of a subscriber.
-func (b *Board) Leave(s *Subscriber) {
-	for kind := range Kinds {
-		for name, t := range s.topics[kind] {
-			t.wanted = false
-			b.Hide(s, kind, []byte(name))
-		}
-	}
-}
-
 // Own copies the message that is being shown, which may change from now on.
 func (b *Board) Own() {
 	n := &b.now

@@ -153,6 +153,9 @@ func (s *Subscriber) Names(kind Kind) iter.Seq[string] {
 	}
 }
 
+// All yields the topics of a kind that the client has, or is still shown.
+func (s *Subscriber) All(kind Kind) iter.Seq[string] { return maps.Keys(s.topics[kind]) }
+
 // What a subscriber may leave unread, as in Redis's client-output-buffer-limit: hardOutput bytes at any
 // time, softOutput bytes for softTime.
 const (

@@ -1,11 +1,6 @@
 package broker
 
-import (
-	"slices"
-
-	"github.com/dunlin-cache/dunlin/internal/glob"
-	"github.com/dunlin-cache/dunlin/internal/pubsub"
-)
+import "github.com/dunlin-cache/dunlin/internal/pubsub"
 
 // Count returns how many subscribers a channel or shard channel has, without those of patterns.
 func (b *Broker) Count(kind pubsub.Kind, name []byte) (subscribers int) {
@@ -38,29 +33,38 @@ func (b *Broker) Topics(kind pubsub.Kind) (n int) {
 	return n
 }
 
-// Names returns the channels or shard channels that have subscribers, match the pattern unless that is
-// nil, and for which keep holds. It returns false when they have more than limit bytes.
-func (b *Broker) Names(kind pubsub.Kind, pattern *glob.Pattern, keep func(name string) bool, limit int) (names []string, ok bool) {
+// eachSteps is how many channels are visited under one lock, if each costs 1.
+const eachSteps = 256
+
+// Each calls visit for the channels or shard channels that have subscribers, in no order, and some of those
+// that come or go meanwhile. visit returns what it has cost, with a visit of no work for 1. It is called under
+// a lock, which is released every eachSteps: then rest is called, and Each ends if that returns false.
+func (b *Broker) Each(kind pubsub.Kind, visit func(name string) (cost int), rest func() (goOn bool)) {
 	for i := range b.stripes {
-		s := &b.stripes[i]
-		s.mu.Lock()
-		for name := range s.topics[kind] {
-			if (pattern == nil || pattern.Match([]byte(name))) && keep(name) {
-				names = append(names, name)
-				limit -= len(name) + nameMemory
-			}
-		}
-		s.mu.Unlock()
-		if limit < 0 {
-			return nil, false
+		if !b.stripes[i].each(kind, visit, rest) {
+			return
 		}
 	}
-	slices.Sort(names)
-	return names, true
 }
 
-// nameMemory is what a name takes in a list and in a reply beside its bytes, at most.
-const nameMemory = 32
+func (s *stripe) each(kind pubsub.Kind, visit func(name string) (cost int), rest func() (goOn bool)) (goOn bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := eachSteps
+	for name := range s.topics[kind] { // which may change while it is not locked
+		if left -= visit(name); left > 0 {
+			continue
+		}
+		left = eachSteps
+		s.mu.Unlock()
+		goOn = rest()
+		s.mu.Lock()
+		if !goOn {
+			return false
+		}
+	}
+	return true
+}
 
 // Published returns how many messages were published, whether or not anybody listened.
 func (b *Broker) Published() uint64 { return b.published.Load() }

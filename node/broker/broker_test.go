@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"sync"
@@ -89,8 +90,54 @@ func TestPublish(t *testing.T) {
 	publish(t, b, pubsub.Channel, "c", "6", 2)
 	b.Leave(one)
 	publish(t, b, pubsub.Channel, "c", "7", 0)
-	if names, _ := b.Names(pubsub.Channel, nil, func(string) bool { return true }, 1000); len(names) > 0 || b.Patterns() > 0 {
-		t.Errorf("%q and %d patterns stay", names, b.Patterns())
+	b.Each(pubsub.Channel, func(name string) int { t.Errorf("%s stays", name); return 1 }, func() bool { return true })
+	if b.Patterns() > 0 {
+		t.Errorf("%d patterns stay", b.Patterns())
+	}
+}
+
+// A list of channels locks for a bounded number of them, and has all that are there from its beginning to its
+// end, each once, although others come and go.
+func TestEach(t *testing.T) {
+	b, _ := newBroker()
+	rc := receiver()
+	const stay = 50_000
+	for i := range stay {
+		b.Listen(rc, pubsub.Channel, fmt.Append(nil, i), 1)
+	}
+	seen := map[string]int{}
+	most, run, rests := 0, 0, 0
+	b.Each(pubsub.Channel, func(name string) int {
+		seen[name]++
+		run++
+		most = max(most, run)
+		return 1
+	}, func() bool {
+		run = 0
+		for i := range 300 {
+			b.Listen(rc, pubsub.Channel, fmt.Appendf(nil, "new-%d-%d", rests, i), 1)
+			b.Listen(rc, pubsub.Channel, fmt.Appendf(nil, "new-%d-%d", rests-2, i), 0)
+		}
+		rests++
+		return true
+	})
+	for i := range stay {
+		if n := seen[fmt.Sprint(i)]; n != 1 {
+			t.Fatalf("channel %d is seen %d times", i, n)
+		}
+	}
+	for name, n := range seen {
+		if n > 1 {
+			t.Errorf("%s is seen %d times", name, n)
+		}
+	}
+	if most > 2*eachSteps || rests < stay/eachSteps-stripes {
+		t.Errorf("%d channels are visited without a rest, with %d rests", most, rests)
+	}
+	visited := 0
+	b.Each(pubsub.Channel, func(string) int { visited++; return eachSteps / 8 }, func() bool { return visited < 80 })
+	if visited != 80 {
+		t.Errorf("%d channels are visited when it is to end behind 80", visited)
 	}
 }
 
@@ -292,6 +339,40 @@ func BenchmarkPublish(b *testing.B) {
 					}
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkCostlyPatterns publishes on a name of usualName bytes beside as many of the costliest patterns as
+// are taken: a message costs MaxCost then.
+func BenchmarkCostlyPatterns(b *testing.B) {
+	for _, shape := range []struct {
+		name, pattern string
+		fill          byte
+	}{
+		{"Stars", "*a?a?%d*b?*", 'a'},
+		{"ManyStars", "*a*a*a*a*a*a*a*a*%db", 'a'},
+		{"Classes", "*[^b][^b][^b][^b]%d*b", 'a'},
+		{"LongRun", "*aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab%d", 'a'},
+		{"Questions", "*????????????????????????????????b%d", 'a'},
+		{"QuestionsBetween", "*?a?a?a?a?a?a?a?a?a?a?a?a?ab%d", 'a'},
+		{"ClassesThatMatch", "*[a-c][a-c][a-c][a-c][a-c][a-c][a-c][a-c]%d*b", 'a'},
+		{"StarsOfQuestions", "*????????????????b*????????????????b*%d", 'a'},
+		{"Prefix", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa%d*", 'a'},
+	} {
+		b.Run("Broker/"+shape.name, func(b *testing.B) {
+			broker, _ := newBroker()
+			rc := receiver()
+			taken := 0
+			for broker.Listen(rc, pubsub.Pattern, fmt.Appendf(nil, shape.pattern, taken), 1) {
+				taken++
+			}
+			channel := bytes.Repeat([]byte{shape.fill}, usualName)
+			for b.Loop() {
+				broker.Publish(pubsub.Channel, channel, channel, 0)
+			}
+			b.ReportMetric(float64(taken), "patterns")
+			b.ReportMetric(float64(broker.Cost(pubsub.Channel, channel)), "comparisons")
 		})
 	}
 }

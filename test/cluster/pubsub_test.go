@@ -268,3 +268,56 @@ func TestSlowSubscriber(t *testing.T) {
 		t.Errorf("it was closed behind %d messages of 256 KiB, less than Redis's 32 MB", sent)
 	}
 }
+
+// TestManySubscriptions: a client subscribes to as many channels as it may, in turns, and leaves them with one
+// command. Others leave all of theirs at once, by RESET and by closing.
+func TestManySubscriptions(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 2, 1)
+	harness.AwaitLevel(t, c.Proxy(0).Addr)
+	const count = 4096
+	var commands strings.Builder
+	for i := range count {
+		if i%1000 == 0 {
+			commands.WriteString("\r\nSUBSCRIBE")
+		}
+		fmt.Fprintf(&commands, " c%d", i)
+	}
+	p := harness.DialWire(t, c.Proxy(0).Addr)
+	several := make([]*harness.Wire, 3)
+	for i := range several {
+		s := harness.DialWire(t, c.Proxy(0).Addr)
+		s.Send([]byte("HELLO 3" + commands.String() + "\r\nPING\r\n"))
+		s.Next()
+		for n := range count {
+			if got, want := string(s.Next()), fmt.Sprintf("c%d\r\n:%d\r\n", n, n+1); !strings.HasSuffix(got, want) {
+				t.Fatalf("subscription %d is answered by %q", n, got)
+			}
+		}
+		if got := string(s.Next()); got != "+PONG\r\n" {
+			t.Fatalf("behind the subscriptions comes %q", got)
+		}
+		several[i] = s
+	}
+	p.Want("PUBLISH c4095 m", "(integer) 3")
+	for i, s := range several {
+		if got := payload(s.Next()); got != "m" {
+			t.Errorf("subscriber %d gets %q", i, got)
+		}
+	}
+	several[0].Send([]byte("UNSUBSCRIBE\r\nUNSUBSCRIBE\r\nPING\r\n"))
+	for left := count - 1; left >= 0; left-- {
+		if got := string(several[0].Next()); !strings.HasPrefix(got, ">3\r\n$11\r\nunsubscribe\r\n") || !strings.HasSuffix(got, fmt.Sprintf("\r\n:%d\r\n", left)) {
+			t.Fatalf("with %d subscriptions left comes %q", left, got)
+		}
+	}
+	for _, want := range []string{">3\r\n$11\r\nunsubscribe\r\n_\r\n:0\r\n", "+PONG\r\n"} {
+		if got := string(several[0].Next()); got != want {
+			t.Errorf("behind the last subscription comes %q, want %q", got, want)
+		}
+	}
+	several[1].Want("RESET", "RESET")
+	several[2].Conn.Close()
+	harness.Eventually(t, 10*time.Second, "nobody subscribes", func() bool { return string(p.Do("PUBSUB CHANNELS")) == "*0\r\n" })
+	several[1].Want("PUBLISH c0 m", "(integer) 0")
+}

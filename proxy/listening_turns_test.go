@@ -1,0 +1,69 @@
+package proxy
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+)
+
+// A new table has all topics looked at in turns. None is left out when others go meanwhile, or when the next
+// table comes before the end.
+func TestLookAtAllTakesTurns(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	const topics = 20 * settleTurn
+	err := c.proxy.cfg.Group.Each(func(*netloop.Loop) {
+		l := newListening(c.proxy.workers[0])
+		for i := range topics {
+			l.topicOf(pubsub.Channel, fmt.Sprint(i)).count = 1
+		}
+		begin := func() {
+			for _, of := range l.all {
+				of.listed = false
+			}
+			l.ready, l.blocked = nil, nil
+			l.lookAtAll()
+		}
+		turn := func() {
+			before := l.left
+			if l.turn(); before-l.left > settleTurn {
+				t.Errorf("a turn looks at %d topics", before-l.left)
+			}
+		}
+		all := func(what string) {
+			t.Helper()
+			for l.left > 0 || len(l.ready) > 0 {
+				turn()
+			}
+			for _, of := range l.all {
+				if !of.listed { // who is looked at is blocked, because no pipe opens here
+					t.Errorf("%s: topic %s was not looked at", what, of.name)
+				}
+			}
+		}
+		begin()
+		all("all stay")
+		for _, at := range []int{0, len(l.all) / 2, len(l.all)} {
+			l.next = at
+			begin()
+			for range 3 {
+				turn()
+			}
+			for range settleTurn { // of those that were looked at
+				l.forget(l.all[l.next])
+			}
+			all("some have gone")
+		}
+		begin()
+		for range 2 * topics / settleTurn {
+			l.lookAtAll()
+			turn()
+		}
+		l.left = 0
+		all("it begins again in each turn")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
