@@ -270,7 +270,7 @@ func (cn *conn) Push(frame []byte) {
 	}
 	cn.Socket.SetOut(pubsub.AppendFrame(out, cn.State.Version, frame))
 	cn.worker.Count.Pushed++
-	if cn.topics.IsSlow(cn.Socket.Queued(), cn.worker.loop.Now()) {
+	if cn.topics.IsSlow(cn.node.subscribers.Load(), cn.Socket.Queued(), cn.worker.loop.Now()) {
 		cn.worker.Count.SlowSubscribers++
 		cn.Closing = true
 		cn.Socket.Close(errSlowSubscriber)

@@ -19,6 +19,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/broker"
 	"github.com/dunlin-cache/dunlin/node/crew"
@@ -125,6 +126,7 @@ type Node struct {
 	monitors       *monitor.Hub
 	broker         *broker.Broker
 	following      following
+	subscribers    atomic.Pointer[pubsub.Limits] // what they may leave unread
 	tickets        ticket.Keeper[*pipe]
 	peak           atomic.Int64 // most bytes in use at any scrape or sample
 	overhead       atomic.Int64 // bytes of the limit that are the process's
@@ -254,7 +256,7 @@ func (n *Node) newSession() {
 		Bind: host, Port: port, MaxClients: n.cfg.MaxClients, Policy: n.cfg.Eviction,
 		MaxMemory: n.engine.MaxBytes, SetMaxMemory: n.setMemory, CheckMaxMemory: n.checkMemory,
 		SetPolicy: n.setEviction, ResetStats: n.resetStats,
-		Changed: n.limitSlowLog, SetCluster: n.setCluster,
+		Changed: n.obeySettings, SetCluster: n.setCluster,
 	})
 	n.session = session.NewServer(session.Options{
 		Passwords: n.cfg.RequirePass, Debug: n.cfg.Debug, Start: start, Clock: n.cfg.Group.Clock, Config: n.settings,
@@ -267,8 +269,10 @@ func (n *Node) newSession() {
 	})
 }
 
-// limitSlowLog applies the parameters to the slow log, and to the timing of commands for it.
-func (n *Node) limitSlowLog(c *config.Config) {
+// obeySettings applies the parameters to subscribers, the slow log, and the timing of commands for that.
+func (n *Node) obeySettings(c *config.Config) {
+	limits := c.SubscriberLimits()
+	n.subscribers.Store(&limits)
 	n.slow.Limit(c.SlowerThan(), c.SlowLogLen())
 	n.timing.Store(int64(timedFrom(&n.slow)))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -56,20 +57,21 @@ type Config struct {
 
 // Proxy accepts clients and forwards their commands. Its methods may be called from any goroutine.
 type Proxy struct {
-	cfg      Config
-	server   *session.Server
-	settings *config.Config
-	process  *figures.Process // INFO
-	workers  []*worker        // one a loop, in the order of the loops
-	listener *netloop.Listener
-	table    atomic.Pointer[ring.Table]
-	monitors *monitor.Hub
-	pipeRoom pipeRoom
-	clients  atomic.Int64 // connections, over all loops
-	draining atomic.Bool
-	cached   atomic.Pointer[Stats] // a sample, at most sampleEvery old
-	slow     figures.SlowLog
-	base     atomic.Pointer[Stats] // the counters at the last CONFIG RESETSTAT; nil: there was none
+	cfg         Config
+	server      *session.Server
+	settings    *config.Config
+	process     *figures.Process // INFO
+	workers     []*worker        // one a loop, in the order of the loops
+	listener    *netloop.Listener
+	table       atomic.Pointer[ring.Table]
+	monitors    *monitor.Hub
+	pipeRoom    pipeRoom
+	clients     atomic.Int64 // connections, over all loops
+	draining    atomic.Bool
+	cached      atomic.Pointer[Stats] // a sample, at most sampleEvery old
+	slow        figures.SlowLog
+	subscribers atomic.Pointer[pubsub.Limits] // what subscribers may leave unread
+	base        atomic.Pointer[Stats]         // the counters at the last CONFIG RESETSTAT; nil: there was none
 
 	sampler     sync.WaitGroup
 	stopSampler context.CancelFunc
@@ -107,7 +109,11 @@ func Start(cfg Config) (*Proxy, error) {
 func (p *Proxy) newSession(listener *net.TCPAddr) {
 	start := time.Now()
 	p.settings = config.New(config.Options{Bind: listener.IP.String(), Port: listener.Port, MaxClients: p.cfg.MaxClients,
-		Changed: func(c *config.Config) { p.slow.Limit(c.SlowerThan(), c.SlowLogLen()) },
+		Changed: func(c *config.Config) {
+			p.slow.Limit(c.SlowerThan(), c.SlowLogLen())
+			limits := c.SubscriberLimits()
+			p.subscribers.Store(&limits)
+		},
 		SetCluster: func(map[string]string) error {
 			return errors.New("a proxy changes settings of the cluster through its nodes")
 		}})

@@ -260,7 +260,7 @@ func (s *client) Push(frame []byte) {
 	} else if out, ok := s.conn.Grow(s.conn.Out(), len(frame)); ok {
 		s.conn.SetOut(pubsub.AppendFrame(out, s.state.Version, frame))
 	}
-	if s.topics.IsSlow(s.conn.Queued()+len(s.topics.held), s.w.loop.Now()) {
+	if s.topics.IsSlow(s.w.proxy.subscribers.Load(), s.conn.Queued()+len(s.topics.held), s.w.loop.Now()) {
 		s.w.stats.SlowSubscribers++
 		s.conn.Close(errSlowSubscriber)
 	}

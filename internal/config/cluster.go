@@ -71,7 +71,7 @@ func (c *Config) ApplyCluster(get func(name string) (value string, set bool)) er
 		value, set := get(clusterPrefix + p.name)
 		if !set {
 			value = c.initial[i]
-		} else if checked, problem := p.check(value); problem != "" {
+		} else if checked, problem := p.check(value, c.initial[i]); problem != "" {
 			problems = append(problems, p.name+": "+problem)
 			continue
 		} else {

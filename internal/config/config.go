@@ -224,7 +224,7 @@ func (c *Config) check(pairs [][]byte) (changes []change, refusal string) {
 	}
 	for i := range changes {
 		to := &changes[i]
-		value, problem := to.p.check(to.new)
+		value, problem := to.p.check(to.new, to.old)
 		if problem != "" {
 			return nil, setFailed(to.p.name, problem)
 		}

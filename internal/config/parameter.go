@@ -21,14 +21,11 @@ const (
 	memory              // bytes, with Redis's units
 	choice              // one of choices
 	policy              // one of choices, or Dunlin's name for some of them
+	output              // limits of clients' outputs, for each class
 )
 
 // errImmutable is Redis's text for a parameter that cannot change while the process runs.
 const errImmutable = "can't set immutable config"
-
-// outputLimits are Redis's. Those of subscribers hold here too, see internal/pubsub; those of other clients
-// are netloop's.
-const outputLimits = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"
 
 // maxSlowLog bounds slowlog-max-len: an entry may take 4 KiB.
 const maxSlowLog = 10000
@@ -54,7 +51,7 @@ type parameter struct {
 var parameters = []parameter{
 	{name: "appendonly", kind: choice, initial: "no", choices: []string{"no"}},
 	{name: "bind", kind: static},
-	{name: "client-output-buffer-limit", kind: choice, initial: outputLimits, choices: []string{outputLimits}},
+	{name: "client-output-buffer-limit", kind: output, initial: initialOutput, nodes: true, cluster: true},
 	{name: "cluster-enabled", kind: static, initial: "no"},
 	{name: "databases", kind: static, initial: "1"},
 	encodingLimit("hash-max-listpack-entries", "hash-max-ziplist-entries", integer, "512"),
@@ -168,8 +165,9 @@ func lowerPatterns(patterns [][]byte) (lower []*glob.Pattern, ok bool) {
 	return lower, true
 }
 
-// check returns the value in the form in which it is stored, or the problem with it.
-func (p *parameter) check(value string) (stored, problem string) {
+// check returns the value in the form in which it is stored, or the problem with it. present is the value
+// that it changes.
+func (p *parameter) check(value, present string) (stored, problem string) {
 	switch p.kind {
 	case integer:
 		n, err := strconv.ParseInt(value, 10, 64)
@@ -199,6 +197,8 @@ func (p *parameter) check(value string) (stored, problem string) {
 			}
 		}
 		return "", p.wantsChoice()
+	case output:
+		return checkOutput(value, present)
 	}
 	return "", errImmutable
 }

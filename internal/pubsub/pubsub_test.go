@@ -230,6 +230,8 @@ func TestPatternsChangeWhileShowing(t *testing.T) {
 
 func TestSlow(t *testing.T) {
 	var s Subscriber
+	const hardOutput, softOutput = 32 << 20, 8 << 20
+	limits := &Limits{Hard: hardOutput, Soft: softOutput, SoftTime: time.Minute}
 	for _, at := range []struct {
 		unread int
 		now    time.Duration
@@ -242,8 +244,19 @@ func TestSlow(t *testing.T) {
 		{softOutput + 1, 140 * time.Second, true},
 		{hardOutput + 1, 141 * time.Second, true},
 	} {
-		if got := s.IsSlow(at.unread, at.now); got != at.want {
+		if got := s.IsSlow(limits, at.unread, at.now); got != at.want {
 			t.Errorf("%d bytes at %v: slow is %v", at.unread, at.now, got)
+		}
+	}
+}
+
+// 0 bytes are no limit.
+func TestSlowWithoutLimits(t *testing.T) {
+	for _, limits := range []Limits{{}, {Soft: 100, SoftTime: time.Hour}, {Hard: 1 << 30}} {
+		var s Subscriber
+		s.IsSlow(&limits, 1<<20, time.Second)
+		if s.IsSlow(&limits, 1<<20, time.Minute) {
+			t.Errorf("a MiB for a minute is too much for %+v", limits)
 		}
 	}
 }

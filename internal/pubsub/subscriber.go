@@ -156,25 +156,24 @@ func (s *Subscriber) Names(kind Kind) iter.Seq[string] {
 // All yields the topics of a kind that the client has, or is still shown.
 func (s *Subscriber) All(kind Kind) iter.Seq[string] { return maps.Keys(s.topics[kind]) }
 
-// What a subscriber may leave unread, as in Redis's client-output-buffer-limit: hardOutput bytes at any
-// time, softOutput bytes for softTime.
-const (
-	hardOutput = 32 << 20
-	softOutput = 8 << 20
-	softTime   = time.Minute
-)
+// Limits are what a subscriber may leave unread, as in Redis's client-output-buffer-limit: Hard bytes at any
+// time, Soft bytes for SoftTime. 0 bytes are no limit.
+type Limits struct {
+	Hard, Soft int
+	SoftTime   time.Duration
+}
 
 // IsSlow reports whether a subscriber that has left so many bytes unread must be closed. now is on a
 // monotonic clock.
-func (s *Subscriber) IsSlow(unread int, now time.Duration) bool {
+func (s *Subscriber) IsSlow(limits *Limits, unread int, now time.Duration) bool {
 	switch {
-	case unread > hardOutput:
+	case limits.Hard > 0 && unread > limits.Hard:
 		return true
-	case unread <= softOutput:
+	case limits.Soft == 0 || unread <= limits.Soft:
 		s.slow = 0
 		return false
 	case s.slow == 0:
 		s.slow = now
 	}
-	return now-s.slow >= softTime
+	return now-s.slow >= limits.SoftTime
 }

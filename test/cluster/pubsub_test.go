@@ -321,3 +321,34 @@ func TestManySubscriptions(t *testing.T) {
 	harness.Eventually(t, 10*time.Second, "nobody subscribes", func() bool { return string(p.Do("PUBSUB CHANNELS")) == "*0\r\n" })
 	several[1].Want("PUBLISH c0 m", "(integer) 0")
 }
+
+// CONFIG SET at one proxy limits the subscribers of all, also of those that start later.
+func TestLimitsOfSubscribers(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 2, 1)
+	harness.AwaitLevel(t, c.Proxy(0).Addr)
+	p := harness.DialWire(t, c.Proxy(0).Addr)
+	p.Want(`CONFIG SET client-output-buffer-limit "pubsub 1mb 0 0"`, "OK")
+	joins := harness.NewMember(t, "proxy", "p9")
+	joins.Flags = c.Proxy(0).Flags
+	joins.Start()
+	for _, addr := range []string{joins.Addr, c.Proxy(0).Addr, c.Node(0).Addr} {
+		w := harness.DialWire(t, addr)
+		harness.Eventually(t, 10*time.Second, "the limit holds", func() bool {
+			return strings.Contains(string(w.Do("CONFIG GET client-output-buffer-limit")), "pubsub 1048576 0 0")
+		})
+	}
+	subscribe(t, joins.Addr, "SUBSCRIBE", "c") // and reads no more
+	request := fmt.Appendf(nil, "*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$%d\r\n%s\r\n", 256<<10, strings.Repeat("m", 256<<10))
+	sent := 0
+	for got := ":1\r\n"; got != ":0\r\n"; sent++ {
+		if sent == 100 {
+			t.Fatal("a subscriber that has left 25 MiB unread still counts")
+		}
+		p.Send(request)
+		got = string(p.Next())
+	}
+	if slow, _ := harness.Scrape(t, joins.Admin).Sum("dunlin_proxy_slow_subscribers_total"); slow != 1 {
+		t.Errorf("%v slow subscribers are counted", slow)
+	}
+}
