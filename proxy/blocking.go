@@ -32,10 +32,20 @@ func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte
 		return false
 	}
 	if s.Outstanding() > before {
-		s.blocking, s.mutes, s.waits = true, true, s.tail-1
+		s.blocking, s.mutes, s.waits, s.popsLast = true, true, s.tail-1, popsLast(cmd, args)
 		s.Block(w.loop.Now())
 	}
 	return true
+}
+
+// popsLast reports whether a blocking command pops the ends of lists.
+func popsLast(cmd *command.Command, args [][]byte) bool {
+	if cmd.ID != command.BLMPop {
+		return cmd.ID == command.BRPop
+	}
+	keys, _ := resp.ParseInt(args[2])
+	at := 3 + int(keys)
+	return 3 < at && at < len(args) && command.EqualFold(args[at], "right")
 }
 
 // blocked is the event that the command waits at its node.

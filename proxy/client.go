@@ -45,6 +45,7 @@ type client struct {
 
 	waits    uint64 // with state.Waiting or blocking: the command that waits
 	blocking bool   // the command waits is a blocking one: the session takes no other before its reply
+	popsLast bool   // it pops the ends of lists, not their beginnings
 	woken    []byte // not nil: the reply to that, if nothing serves it
 	waitsFor *pipe  // the full pipe that has this session in its waiters
 

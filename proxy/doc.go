@@ -50,6 +50,9 @@
 //	pipe n1    A7 B3 A9         the next reply on n1 belongs to A7
 //	pipe n2    B4               A8 was answered already
 //
+// If a client has gone when the reply to its blocking command comes, the proxy returns what was popped
+// (returns.go).
+//
 // # Order
 //
 // A client's commands on one key are executed in the order in which the client sent them: see

@@ -53,6 +53,9 @@ func (p *pipe) beginFetch(r order.Request, ticket uint64, size int) {
 	p.w.stats.LargeReplies++
 	p.Node.Kept++
 	if s.isClosed() {
+		if s.blocking && s.waits == r.Seq {
+			p.w.stats.ReturnsLost++
+		}
 		f.end()
 		return
 	}

@@ -43,7 +43,8 @@ func (s *client) answer(reply []byte) {
 // reply delivers the reply to command seq, or keeps it until its turn. reply is copied.
 func (s *client) reply(seq uint64, reply []byte) {
 	if s.mutes {
-		if s.isClosed() {
+		if s.isClosed() || s.hasLeft(seq) {
+			s.giveBack(seq, reply)
 			return
 		}
 		reply = s.unblocked(seq, reply)

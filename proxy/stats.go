@@ -54,6 +54,9 @@ type Stats struct {
 	LostReplies uint64
 	Parking     int // gauge: sessions with parked requests
 
+	Returns     uint64 // commands that return what was popped for a client that has gone
+	ReturnsLost uint64 // those that failed, and pops that are not returned
+
 	Subscriptions   int    // gauge: of sessions, to channels, patterns and shard channels
 	Heard           uint64 // messages from nodes
 	Pushed          uint64 // messages to sessions
@@ -135,6 +138,7 @@ func (s *Stats) add(o *Stats) {
 		{&s.ParkedTooLong, &o.ParkedTooLong},
 		{&s.NotParked, &o.NotParked},
 		{&s.LostReplies, &o.LostReplies},
+		{&s.Returns, &o.Returns}, {&s.ReturnsLost, &o.ReturnsLost},
 		{&s.ClientBytesIn, &o.ClientBytesIn},
 		{&s.ClientBytesOut, &o.ClientBytesOut},
 	} {

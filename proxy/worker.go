@@ -102,7 +102,9 @@ func (w *worker) do(a *order.Action) {
 	case order.Undone:
 		a.Request.Part.(order.Asker).Undone()
 	case order.Proceed:
-		a.Session.Owner.(*client).progress()
+		if s, ok := a.Session.Owner.(*client); ok {
+			s.progress()
+		}
 	case order.Arm:
 		if w.retryTimer != nil {
 			w.retryTimer.Stop()
@@ -123,7 +125,7 @@ func (w *worker) do(a *order.Action) {
 // failed answers a request with an error. A reply to a disconnected client does not count as lost.
 func (w *worker) failed(a *order.Action) {
 	r := &a.Request
-	s := r.Session.Owner.(*client)
+	s, ofClient := r.Session.Owner.(*client)
 	reply := errParkedLong
 	switch a.Outcome {
 	case order.TooLate:
@@ -131,7 +133,7 @@ func (w *worker) failed(a *order.Action) {
 		reply = errNotParked
 	case order.Unknown:
 		reply = errUnknown
-		if !s.isClosed() {
+		if ofClient && !s.isClosed() {
 			w.stats.LostReplies++
 		}
 	}

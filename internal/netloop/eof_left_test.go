@@ -95,3 +95,19 @@ func TestPeerLeaves(t *testing.T) {
 		}
 	}
 }
+
+// HasLeft tells of a peer that has left at once, also in front of unread input, and not of one that is silent.
+func TestHasLeft(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	w := &waiter{funcs: funcs{data: func(*Conn, []byte) int { return 0 }}}
+	c, nc := serveFull(t, g, w)
+	var left bool
+	look := func() {
+		eventually(t, g, "the loop looks", func(*Loop) bool { left = c.HasLeft(); return true })
+	}
+	if look(); left {
+		t.Error("a peer has left that is there")
+	}
+	nc.CloseWrite()
+	eventually(t, g, "the peer has left", func(*Loop) bool { return c.HasLeft() })
+}

@@ -238,6 +238,10 @@ func (c *Conn) peerHasLeft() {
 	}
 }
 
+// HasLeft asks the system whether the peer has closed the connection, or its direction of it, also in front
+// of unread input where the system tells that.
+func (c *Conn) HasLeft() bool { return c.closed || c.finishing || peerHasLeft(c.fd) }
+
 func (c *Conn) isWaiting() (waits bool) {
 	w, ok := c.handler.(Waiter)
 	if !ok {

@@ -24,6 +24,13 @@ const (
 	peerLeft = unix.EPOLLRDHUP               // also in front of unread input
 )
 
+// peerHasLeft reports whether the peer of a socket sends no more.
+func peerHasLeft(fd int) bool {
+	asked := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(asked, 0)
+	return err == nil && n > 0
+}
+
 // event has the kernel's layout in memory: its Fd is our tag, its Pad our generation.
 type event unix.EpollEvent
 

@@ -17,6 +17,12 @@ const (
 	peerLeft = 0                           // not every system tells of it
 )
 
+// peerHasLeft reports whether the peer of a socket sends no more, and nothing of it is unread.
+func peerHasLeft(fd int) bool {
+	n, _, err := unix.Recvfrom(fd, make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	return n == 0 && err == nil
+}
+
 // event is what poll(2) reported about one descriptor.
 type event struct {
 	bits uint32

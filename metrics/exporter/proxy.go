@@ -111,6 +111,12 @@ var proxyMetrics = []metric[proxy.Stats]{
 		"Requests that a node may have executed, whose reply was lost, and that must not be sent again; "+
 			"the client got an error, usually that the outcome is unknown.",
 		func(s *proxy.Stats) float64 { return float64(s.LostReplies) }),
+	counter("dunlin_proxy_returns_total",
+		"Commands that put back what was popped for clients that had gone.",
+		func(s *proxy.Stats) float64 { return float64(s.Returns) }),
+	counter("dunlin_proxy_lost_returns_total",
+		"Pops for clients that had gone whose elements could not be put back.",
+		func(s *proxy.Stats) float64 { return float64(s.ReturnsLost) }),
 	gauge("dunlin_proxy_parked_clients", "Clients that wait for a parked request.",
 		func(s *proxy.Stats) float64 { return float64(s.Parking) }),
 }

@@ -160,6 +160,33 @@ func blockingPaused(t *testing.T, s server, admin *harness.Wire) {
 	wantNext(t, w, "*-1\r\n")
 }
 
+// TestBlockingLeavers: a client that has left before its element was pushed loses it not, although its node
+// has not heard of that yet.
+func TestBlockingLeavers(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 2, 2)
+	here, other := server{addr: c.Proxy(0).Addr}, harness.DialWire(t, c.Proxy(1).Addr)
+	harness.AwaitLevel(t, here.addr)
+	admin := harness.DialWire(t, here.addr)
+	const clients = 300
+	var waiting []*harness.Wire
+	for i := range clients {
+		w := harness.DialWire(t, here.addr)
+		w.Send(fmt.Appendf(nil, "BLPOP left:%d 0\r\n", i))
+		waiting = append(waiting, w)
+	}
+	wantBlocked(t, admin, clients)
+	for i, w := range waiting {
+		w.Conn.Close()
+		other.Want(fmt.Sprintf("RPUSH left:%d x", i), "(integer) 1")
+	}
+	for i := range clients {
+		harness.Eventually(t, harness.ReadyTimeout, "the element is back", func() bool {
+			return string(admin.Do(fmt.Sprintf("LLEN left:%d", i))) == ":1\r\n"
+		})
+	}
+}
+
 // TestBlockingMoves: commands that wait go on with the next owner, when a node leaves and when one dies.
 func TestBlockingMoves(t *testing.T) {
 	t.Parallel()
