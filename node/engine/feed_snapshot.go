@@ -98,9 +98,11 @@ func (f *shardFeeds) begunChunks(v Parts, r Receiver) *bigValue {
 	return nil
 }
 
-// chunkSize is about how much of a value with parts is dumped under one lock, and applied under one: 250
-// elements of 32 bytes, as many as one run of a command adds.
-const chunkSize = 8 << 10
+// chunkSize is about how much of a value with parts is dumped under one lock, and applied under one: 125
+// elements of 32 bytes, as many as one run of a command adds. In a hash of two million fields, which is in
+// no cache, 99 of 100 locks of a move then take less than 180 µs beside builds on all processors
+// (TestLockTimes).
+const chunkSize = 4 << 10
 
 // maxAnew is how many values of a partition can be asked for at a time with SendAnew.
 const maxAnew = 64

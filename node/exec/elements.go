@@ -36,9 +36,9 @@ type Elements struct {
 }
 
 // runElements and RunBytes are about how many elements, and bytes of strings, one run of a command
-// deals with: 0.1 ms.
+// deals with: 0.1 ms, in a big value that is in no cache.
 const (
-	runElements = 256
+	runElements = 128
 	RunBytes    = 64 << 10
 )
 

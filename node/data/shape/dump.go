@@ -18,8 +18,9 @@ const (
 const (
 	// passCount is about how many elements the first pass of a dump has at most.
 	passCount = 512
-	// dumpBlocks is how many blocks a call of Dump looks at, at most.
-	dumpBlocks = 512
+	// dumpBlocks is how many blocks a call of Dump looks at, at most: 0.15 ms if none is in a cache, and the
+	// pass finds nothing in them.
+	dumpBlocks = 256
 )
 
 // Dump appends a delta with the elements from a place on, about atMost bytes of them, and returns
