@@ -6,8 +6,8 @@ import "runtime"
 func (p *pool) charge(n int64) bool { return p.chargeUpTo(n, p.limit(false)) }
 
 // chargeUpTo is where the memory limit is enforced: used and reserved together never exceed limit,
-// except by the page that a shard is just taking or giving back. It takes n bytes of the budget and
-// reports whether they were there.
+// except by the page that a shard is just taking or giving back, and by pieces of dead values that the
+// system is about to get. It takes n bytes of the budget and reports whether they were there.
 func (p *pool) chargeUpTo(n, limit int64) bool {
 	for {
 		used := p.used.Load()
@@ -48,23 +48,22 @@ func (p *pool) refund(n int64) { p.used.Add(-n) }
 // the bytes back. A caller may hold a Txn: other shards are only tried, and its own is left alone,
 // so that an Item stays valid.
 func (e *Engine) Charge(n int64) bool {
-	for {
-		if e.pool.chargeOutside(n) {
-			if e.leavesRoom() {
-				return true
-			}
-			e.pool.refundOutside(n)
-			e.large.refused.Add(1)
-			return false
-		}
+	for further := true; !e.pool.chargeOutside(n); {
 		if n > e.reclaimable()-e.large.held() {
 			e.large.refused.Add(1)
 			return false
 		}
-		if !e.makeRoomElsewhere() {
+		if !further {
 			return false
 		}
+		further = e.makeRoomElsewhere() // if not, once more: as in shard.await
 	}
+	if e.leavesRoom() {
+		return true
+	}
+	e.pool.refundOutside(n)
+	e.large.refused.Add(1)
+	return false
 }
 
 // makeRoomElsewhere is makeRoom for a caller that may have a shard locked, in which it makes none.

@@ -68,7 +68,7 @@ func (e *Engine) SetMaxBytes(n int64) error {
 			distance = -page
 		}
 		e.pool.max.Store(max(n, min(e.pool.max.Load(), now+distance)))
-		if !e.makeRoom() {
+		if !e.makeRoom() && taken() >= now { // nor has anybody else
 			return fmt.Errorf("cannot shrink to %d bytes: %w", n, ErrMemory)
 		}
 	}

@@ -243,3 +243,39 @@ func TestShrinkBesideWriters(t *testing.T) {
 		t.Errorf("%d bytes are used: %v", e.Used(), err)
 	}
 }
+
+// TestMemoryOfTheDeadIsFound: the collector gives a dead value's memory back while others look for some. They
+// find it, whichever of them has the last piece.
+func TestMemoryOfTheDeadIsFound(t *testing.T) {
+	const size, rounds = 512 << 10, 500
+	for name, take := range map[string]func(e *Engine) (ok bool, giveBack func()){
+		"charge": func(e *Engine) (bool, func()) { return e.Charge(size), func() { e.Refund(size) } },
+		"value": func(e *Engine) (ok bool, giveBack func()) {
+			with(e, 5, 0, func(txn Txn) { ok = txn.Set([]byte("other"), make([]byte, size), TypeString, 0) == nil })
+			return ok, func() { with(e, 5, 0, func(txn Txn) { txn.Delete([]byte("other")) }) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, Config{MaxBytes: testMin, Shards: 1, Policy: NoEviction})
+			st := e.Stats()
+			if !e.Charge(st.Max - e.pool.reserved.Load() - st.Used - 7*size/4) { // there is room for one of two values
+				t.Fatal("cannot take most of the memory")
+			}
+			value, refused := make([]byte, size), 0
+			for range rounds {
+				mustSet(t, e, 1, "dead", value)
+				with(e, 1, 0, func(txn Txn) { txn.Delete([]byte("dead")) })
+				ok, giveBack := take(e)
+				if ok {
+					giveBack()
+				} else {
+					refused++
+				}
+				e.large.settle()
+			}
+			if refused > 0 {
+				t.Errorf("%d of %d found no memory", refused, rounds)
+			}
+		})
+	}
+}

@@ -28,12 +28,12 @@ func (s *shard) obtain(k kind, n int) handle {
 			continue // another shard was faster
 		}
 		if !busy {
-			return 0
+			break
 		}
 		waits++
 		runtime.Gosched()
 	}
-	return 0
+	return s.cell(k, n) // as in await
 }
 
 // cell returns a cell for n bytes if there is one.

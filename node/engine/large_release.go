@@ -11,8 +11,8 @@ const (
 )
 
 // collector gives back the memory of dead bodies, piece by piece and without any shard's lock.
-// Whoever needs memory does the same on the way (see makeRoom); the budget has each piece as soon
-// as the system has it.
+// Whoever needs memory does the same on the way (see makeRoom). The budget has each piece when the system
+// is about to get it.
 type collector struct {
 	wake chan struct{} // something died
 	stop chan struct{}
@@ -102,6 +102,9 @@ func (l *largeSpace) collect() bool {
 		l.dead[size] = x.next
 		l.deads.Add(-1)
 	}
+	// The piece is refunded before the system has it. Otherwise, while the system does not run this thread,
+	// others would find neither memory nor anything to give back, and be refused what there is.
+	l.refund(n)
 	l.mu.Unlock()
 
 	l.arena.shrink(l.offsetOf(size, number), had, had-n)
@@ -109,7 +112,6 @@ func (l *largeSpace) collect() bool {
 	if x.releasing--; x.releasing == 0 && x.pages == 0 {
 		l.putFree(size, number, x)
 	}
-	l.refund(n)
 	l.releasing--
 	l.mu.Unlock()
 	return true

@@ -134,12 +134,12 @@ func (s *shard) await(n int64, try func() bool) bool {
 			continue
 		}
 		if !busy {
-			return false
+			break
 		}
 		waits++
 		runtime.Gosched()
 	}
-	return false
+	return try() // since it failed, somebody may have given back the last of what was to be had
 }
 
 // lack is the error when there is no memory for a body of n bytes: with less in the engine there

@@ -102,15 +102,19 @@ func (st *Staged) takeExtent() (ok bool) {
 // large.
 func (st *Staged) takeMedium() (ok bool) {
 	l, cost := st.e.large, largeCost(st.bodyLen())
-	for !ok {
+	for further := true; !ok; {
 		if st.off, ok = l.takeWarm(st.bodyLen()); ok {
 			st.dirty = int(l.extent(st.off).pages) * osPage
 			l.staged.Add(int64(st.dirty))
 			return true
 		}
-		if ok = st.e.pool.charge(cost + extentSize); !ok && !st.makeRoom() {
+		if ok = st.e.pool.charge(cost + extentSize); ok {
+			break
+		}
+		if !further {
 			return false
 		}
+		further = st.makeRoom() // if not, once more: as in shard.await
 	}
 	if st.off, ok = l.take(st.bodyLen()); !ok {
 		st.e.pool.refund(cost)
@@ -129,10 +133,11 @@ func (st *Staged) takeMedium() (ok bool) {
 // take takes n bytes of the budget and makes room if necessary, holding one shard's lock at a time
 // for a short while. Unless st is a reply, the caller holds none, and so can wait for each.
 func (st *Staged) take(n int64) bool {
-	for !st.e.pool.charge(n) {
-		if !st.makeRoom() {
+	for further := true; !st.e.pool.charge(n); {
+		if !further {
 			return false
 		}
+		further = st.makeRoom() // if not, once more: as in shard.await
 	}
 	return true
 }

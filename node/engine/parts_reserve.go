@@ -116,10 +116,13 @@ func (t Txn) reserve(r Room) error {
 			continue
 		}
 		if !busy {
-			return ErrMemory
+			break
 		}
 		waits++
 		runtime.Gosched()
+	}
+	if s.values.haveCells() { // as in await
+		return nil
 	}
 	return ErrMemory
 }
