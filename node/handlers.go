@@ -144,6 +144,7 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinStream:    {run: openStream},
 		command.DunlinTable:     {run: sendTable},
 		command.DunlinTake:      {run: takeTable},
+		command.DunlinTopics:    {run: takeTopics},
 		command.DunlinValue:     {run: takeValue},
 		command.DunlinWatch:     {run: watchFor, clients: true},
 	}

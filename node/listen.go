@@ -49,6 +49,7 @@ func listen(r *request) {
 	if cn.pipe.listener == nil {
 		of := &listener{cn: cn}
 		of.receiver = broker.NewReceiver(pipeQueue, func() { cn.worker.loop.Post(of.deliver) })
+		of.receiver.Origin = broker.Origin{Boot: cn.pipe.key.boot, Loop: cn.pipe.key.loop}
 		cn.pipe.listener = of
 	}
 	answer := r.heard(cn.pipe.listener, &l)

@@ -372,6 +372,7 @@ func (at *tie) Done(_ int32, reply []byte) {
 		l.refuse(t)
 	case at.count == 0:
 		t.drop(at)
+		l.withdraw(t, at)
 	default:
 		if heard == member.Gapped {
 			l.w.stats.Gaps++
@@ -381,6 +382,17 @@ func (at *tie) Done(_ int32, reply []byte) {
 		}
 	}
 	l.look(t)
+}
+
+// withdraw tells the owner of a channel that it has no subscribers any more, when that was told to the owner
+// before: that may have said that it has some.
+func (l *listening) withdraw(t *topic, at *tie) {
+	if t.kind == pubsub.Pattern || t.count > 0 || !at.live {
+		return
+	}
+	if owner := l.w.order.Owner(ring.PartitionOf([]byte(t.name))); owner != nil && owner != at.node && t.tieTo(owner) == nil {
+		t.ties = append(t.ties, &tie{l: l, of: t, node: owner})
+	}
 }
 
 // Undone is the event that the answer will not come.

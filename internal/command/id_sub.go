@@ -199,6 +199,7 @@ const (
 	DunlinStream
 	DunlinTable
 	DunlinTake
+	DunlinTopics
 	DunlinValue
 	DunlinWatch
 

@@ -33,6 +33,8 @@ func TestGoldenBytes(t *testing.T) {
 		"level": {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$1\r\n9\r\n"},
 		"listen": {AppendListen(nil, Listen{Kind: 1, Mode: Follow, Name: []byte("n*"), Count: 2}),
 			"*6\r\n$6\r\nDUNLIN\r\n$6\r\nLISTEN\r\n$1\r\n1\r\n$1\r\n2\r\n$2\r\nn*\r\n$1\r\n2\r\n"},
+		"topics": {AppendTopics(nil, 4, []Topic{{Boot: 7, Loop: 1, Kind: 2, Name: "n", Count: 3}}),
+			"*8\r\n$6\r\nDUNLIN\r\n$6\r\nTOPICS\r\n$1\r\n4\r\n$1\r\n7\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\nn\r\n$1\r\n3\r\n"},
 		"heard":  {AppendHeard(nil, Gapped), ":2\r\n"},
 		"lost":   {AppendLost(nil, 7), ">2\r\n+lost\r\n:7\r\n"},
 		"cancel": {AppendCancel(nil, 7), "*3\r\n$6\r\nDUNLIN\r\n$6\r\nCANCEL\r\n$1\r\n7\r\n"},
@@ -73,7 +75,7 @@ func TestEveryVerbHasARow(t *testing.T) {
 		rows[strings.ToUpper(name)] = true
 	}
 	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbLevel, VerbCancel, VerbRetry, VerbFetch, VerbListen, VerbWatch, VerbExec, VerbEach, VerbTable,
-		VerbTake, VerbReport, VerbSettings, VerbConfigure, VerbStream, VerbEffects, VerbValue}
+		VerbTake, VerbTopics, VerbReport, VerbSettings, VerbConfigure, VerbStream, VerbEffects, VerbValue}
 	for _, v := range verbs {
 		if !rows[v] {
 			t.Errorf("verb %s has no row", v)

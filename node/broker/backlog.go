@@ -50,11 +50,13 @@ func (s *stripe) replay(rc *Receiver, kind pubsub.Kind, name []byte, epoch uint6
 	return s.overrun < epoch
 }
 
-// Forget drops the backlogs: no channel has come to this node for BacklogTime.
+// Keeps reports whether there are backlogs or stand-ins.
+func (b *Broker) Keeps() bool { return b.keeping.Load() > 0 || b.expects() }
+
+// Forget drops the backlogs and stand-ins: no channel has come to this node for BacklogTime. It takes a while
+// for many.
 func (b *Broker) Forget() {
-	if b.keeping.Load() == 0 {
-		return
-	}
+	b.forgetStandIns()
 	for i := range b.stripes {
 		b.forget(&b.stripes[i])
 	}

@@ -29,6 +29,7 @@ type Broker struct {
 	room     room
 	stripes  [stripes]stripe
 	patterns patterns
+	standIns standIns
 
 	published atomic.Uint64 // calls of Publish
 	lost      atomic.Uint64 // messages that found the queue of a receiver full
@@ -136,7 +137,7 @@ func (rc *Receiver) note(kind pubsub.Kind, name []byte, count int) {
 }
 
 func (s *stripe) listen(kind pubsub.Kind, name []byte, in interest) {
-	list := withInterest(s.topics[kind][string(name)], in)
+	list := withInterest(replaceStandIn(s.topics[kind][string(name)], in.receiver), in)
 	switch {
 	case len(list) == 0:
 		delete(s.topics[kind], string(name))

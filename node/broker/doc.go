@@ -11,6 +11,7 @@
 //     before, so it may be said twice.
 //   - backlog: what was published in a partition since this node gained it, for a few seconds. Receivers
 //     that follow the partition here are shown it (backlog.go).
+//   - stand-in: counts for a receiver that is expected to follow (standin.go).
 //
 // # Invariants
 //
@@ -28,5 +29,5 @@
 // A stripe has the channels whose names hash to it. Its lock is held while a message is queued for all
 // receivers, which gives the messages of a channel their order. Patterns have a lock of their own, which
 // is not held together with another. Under a stripe's lock those of the receivers are taken; nothing is called under
-// those but the wake-up, which must not block.
+// those but the wake-up, which must not block. The lock of the stand-ins is taken before those of stripes.
 package broker

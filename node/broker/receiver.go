@@ -9,6 +9,9 @@ import (
 
 // Receiver takes the messages for the subscribers of one loop, here or in a proxy.
 type Receiver struct {
+	Origin   Origin // set before Listen
+	standsIn bool   // it only counts, see standin.go
+
 	limit int64
 	wake  func()
 	lost  atomic.Uint64 // messages that found the queue full

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,10 +108,9 @@ func TestPubSub(t *testing.T) {
 }
 
 // TestPubSubWhileNodesJoinAndLeave publishes to many channels while partitions move by plan: no message is
-// lost, comes twice or is overtaken, and every PUBLISH counts the subscriber.
+// lost, comes twice or is overtaken, and every PUBLISH counts the subscriber. If the machine is so busy that
+// a node is given up, that is no plan, and messages may be lost.
 func TestPubSubWhileNodesJoinAndLeave(t *testing.T) {
-	// Under the race detector pipes are silent for so long that they are given up, and messages are lost.
-	harness.SkipUnderRace(t)
 	t.Parallel()
 	c := harness.StartCluster(t, 2, 2)
 	harness.AwaitLevel(t, c.Proxy(0).Addr)
@@ -120,48 +121,82 @@ func TestPubSubWhileNodesJoinAndLeave(t *testing.T) {
 		channels = append(channels, fmt.Sprintf("c%d", i))
 	}
 	s := subscribe(t, c.Proxy(1).Addr, "SUBSCRIBE", channels...)
-	done := make(chan [count]int)
-	end := make(chan struct{})
+	p := harness.DialWire(t, c.Proxy(0).Addr)
+	sent, received := [count]int{}, [count]int{}
+	end, published := make(chan struct{}), make(chan error, 1)
 	go func() {
-		p, sent := harness.DialWire(t, c.Proxy(0).Addr), [count]int{}
 		for turn := 0; ; turn++ {
 			select {
 			case <-end:
-				done <- sent
+				published <- nil
 				return
 			default:
 			}
 			i := turn % count
-			got := string(p.Do(fmt.Sprintf("PUBLISH c%d %d", i, sent[i])))
-			if got != ":1\r\n" {
-				t.Errorf("message %d of c%d has %q subscribers", sent[i], i, got)
+			err := p.Write(fmt.Appendf(nil, "PUBLISH c%d %d\r\n", i, sent[i]))
+			if reply, readErr := p.Read(); err != nil || string(reply) != ":1\r\n" {
+				published <- fmt.Errorf("message %d of c%d has %q subscribers: %v", sent[i], i, reply, errors.Join(err, readErr))
+				return
 			}
 			sent[i]++
 		}
 	}()
-	received := [count]int{}
-	read := func(until func() bool) {
+	read := func(until func() bool) error {
 		for !until() {
-			frame := string(s.Next())
-			name := strings.Split(frame, "\r\n")[4]
+			frame, err := s.Read()
+			if err != nil {
+				return fmt.Errorf("no message comes: %w", err)
+			}
+			name := strings.Split(string(frame), "\r\n")[4]
 			i, _ := strconv.Atoi(strings.TrimPrefix(name, "c"))
-			if got := payload([]byte(frame)); got != strconv.Itoa(received[i]) {
-				t.Fatalf("%s brings message %s, want %d", name, got, received[i])
+			if got := payload(frame); got != strconv.Itoa(received[i]) {
+				return fmt.Errorf("%s brings message %s, want %d", name, got, received[i])
 			}
 			received[i]++
 		}
+		return nil
 	}
 	joins := harness.NewMember(t, "node", "n3")
 	joins.Flags = c.Node(0).Flags
 	joins.Start()
 	moved := time.Now().Add(5 * time.Second)
-	read(func() bool { return time.Now().After(moved) })
+	err := read(func() bool { return time.Now().After(moved) })
 	go c.Node(0).Term(30 * time.Second)
 	moved = time.Now().Add(5 * time.Second)
-	read(func() bool { return time.Now().After(moved) })
+	if err == nil {
+		err = read(func() bool { return time.Now().After(moved) })
+	}
 	close(end)
-	sent := <-done
-	read(func() bool { return received == sent })
+	if failed := <-published; failed != nil {
+		err = failed
+	} else if err == nil {
+		err = read(func() bool { return received == sent })
+	}
+	switch why := gaveUp(t, append(c.Members, joins)); {
+	case err != nil && why != "":
+		t.Skipf("a node was given up, so this does not count: %v\n%s", err, why)
+	case err != nil:
+		t.Fatal(err)
+	default:
+		t.Logf("%d messages of each channel; given up: %q", sent[0], why)
+	}
+}
+
+// gaveUp returns what a log says of a node that was given up because it was silent, or that stood still.
+func gaveUp(t *testing.T, members []*harness.Member) (why string) {
+	t.Helper()
+	for _, m := range members {
+		log, err := os.ReadFile(m.Logged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, "sent nothing for too long") || strings.Contains(line, "msg=fenced") {
+				return strings.TrimSpace(line)
+			}
+		}
+	}
+	return ""
 }
 
 // TestPubSubAfterNodeDies: subscriptions go on at the next owners, and the gap is counted.

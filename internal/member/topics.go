@@ -1,0 +1,53 @@
+package member
+
+import (
+	"math"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// Topic is what one loop of a proxy has told the owner before of a channel, see Listen.
+type Topic struct {
+	Boot  int64 // of the proxy's process
+	Loop  int
+	Kind  uint8 // pubsub.Kind
+	Name  string
+	Count int // of subscribers
+}
+
+// topicWords is how many arguments a Topic has.
+const topicWords = 5
+
+// AppendTopics appends TOPICS. epoch is that of the table that makes the other node the owner.
+func AppendTopics(dst []byte, epoch uint64, topics []Topic) []byte {
+	dst = appendUint(AppendVerb(dst, VerbTopics, 1+topicWords*len(topics)), epoch)
+	for i := range topics {
+		t := &topics[i]
+		dst = appendUint(appendInt(appendInt(dst, t.Boot), int64(t.Loop)), uint64(t.Kind))
+		dst = appendInt(resp.AppendBulkString(dst, t.Name), int64(t.Count))
+	}
+	return dst
+}
+
+// ParseTopics reads the arguments of TOPICS. kinds is how many kinds of topics there are.
+func ParseTopics(args [][]byte, kinds uint8) (epoch uint64, topics []Topic, ok bool) {
+	epoch, ok = parseUint(args[0])
+	for args = args[1:]; ok && len(args) > 0; args = args[topicWords:] {
+		if len(args) < topicWords {
+			return 0, nil, false
+		}
+		boot, ok1 := resp.ParseInt(args[0])
+		loop, ok2 := resp.ParseInt(args[1])
+		kind, ok3 := parseUint(args[2])
+		count, ok4 := resp.ParseInt(args[4])
+		ok = ok1 && ok2 && ok3 && ok4 && kind < uint64(kinds) && 0 < count && count <= math.MaxInt32
+		topics = append(topics, Topic{Boot: boot, Loop: int(loop), Kind: uint8(kind), Name: string(args[3]), Count: int(count)})
+	}
+	return epoch, topics, ok
+}
+
+// Topics tells a node who listens to channels that it is about to own.
+func (p *Peer) Topics(epoch uint64, topics []Topic) error {
+	_, err := p.exchange(AppendTopics(nil, epoch, topics))
+	return err
+}

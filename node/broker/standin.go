@@ -1,0 +1,149 @@
+package broker
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+)
+
+// A node that hands a channel over tells the next owner who listens to it. Until these receivers say so
+// themselves, stand-ins count for them there, and PUBLISH counts everybody from its first message on:
+//
+//	old node   Told ─▶ DUNLIN TOPICS ═▶ new node   Expect: a stand-in counts
+//	receiver   ── LISTEN ═════════════▶ new node   the stand-in is replaced
+//
+// A receiver that does not come is forgotten with the backlogs.
+
+const (
+	// maxExpected is how many bytes the topics of all stand-ins take.
+	maxExpected = 4 << 20
+	// toldMemory is what a topic of a stand-in takes beside twice its name, in bytes.
+	toldMemory = 256
+)
+
+// Origin names a receiver at every node: a loop of one process of a proxy. The zero Origin is that of a
+// node's own loops, whose subscribers do not move.
+type Origin struct {
+	Boot int64
+	Loop int
+}
+
+// Told is what a receiver has said.
+type Told struct {
+	Origin Origin
+	Kind   pubsub.Kind // not Pattern
+	Name   string
+	Count  int
+}
+
+// standIns count for receivers that are expected, by origin.
+type standIns struct {
+	mu    sync.Mutex // before those of stripes
+	by    map[Origin]*Receiver
+	bytes int64
+}
+
+// Told returns what receivers with an origin have said of the channels and shard channels for which keep
+// holds, as far as there is memory for it, and drops the stand-ins there. The caller calls done when it has
+// used the list.
+func (b *Broker) Told(keep func(name string) bool) (list []Told, done func()) {
+	size := int64(0)
+	for i := range b.stripes {
+		s := &b.stripes[i]
+		for _, kind := range []pubsub.Kind{pubsub.Channel, pubsub.Shard} {
+			s.each(kind, func(name string) (cost int) {
+				if keep(name) {
+					list, size = b.appendTold(list, size, s, kind, name)
+				}
+				return 1
+			}, func() bool { return true })
+		}
+	}
+	return list, func() { b.room.give(size) }
+}
+
+// appendTold is Told for one topic. size is how many bytes the list has. The stripe's lock is held.
+func (b *Broker) appendTold(list []Told, size int64, s *stripe, kind pubsub.Kind, name string) ([]Told, int64) {
+	need := int64(toldMemory + 2*len(name))
+	for _, in := range s.topics[kind][name] {
+		if in.receiver.Origin != (Origin{}) && !in.receiver.closed.Load() && size+need <= maxExpected && b.room.take(need) {
+			size += need
+			list = append(list, Told{in.receiver.Origin, kind, name, in.count})
+		}
+	}
+	left := slices.DeleteFunc(s.topics[kind][name], func(in interest) bool { return in.receiver.standsIn })
+	if len(left) == 0 {
+		delete(s.topics[kind], name)
+	} else {
+		s.topics[kind][name] = left
+	}
+	return list, size
+}
+
+// Expect has a stand-in count until the receiver says itself what it listens to. It returns false if there
+// is no memory.
+func (b *Broker) Expect(t Told) (ok bool) {
+	size := int64(toldMemory + 2*len(t.Name))
+	b.standIns.mu.Lock()
+	defer b.standIns.mu.Unlock()
+	if b.standIns.bytes+size > maxExpected || !b.room.take(size) {
+		return false
+	}
+	b.standIns.bytes += size
+	rc := b.standIns.by[t.Origin]
+	if rc == nil {
+		if b.standIns.by == nil {
+			b.standIns.by = make(map[Origin]*Receiver)
+		}
+		rc = &Receiver{Origin: t.Origin, standsIn: true}
+		b.standIns.by[t.Origin] = rc
+	}
+	_, s := b.stripeOf([]byte(t.Name))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expect(rc, t)
+	rc.note(t.Kind, []byte(t.Name), t.Count)
+	return true
+}
+
+// expect notes what the receiver has said to the owner before. If it has said Ahead here, that may be older.
+// If it is live here, it has come already. The stripe's lock is held.
+func (s *stripe) expect(standIn *Receiver, t Told) {
+	list := s.topics[t.Kind][t.Name]
+	i := slices.IndexFunc(list, func(in interest) bool {
+		return in.receiver.Origin == t.Origin && !in.receiver.standsIn && !in.receiver.closed.Load()
+	})
+	switch {
+	case i < 0:
+		s.listen(t.Kind, []byte(t.Name), interest{receiver: standIn, count: t.Count, ahead: true})
+	case list[i].ahead:
+		list[i].count = t.Count
+	}
+}
+
+// replaceStandIn drops the interest of a stand-in for the receiver, in the memory of the list.
+func replaceStandIn(list []interest, rc *Receiver) []interest {
+	if rc.standsIn || rc.Origin == (Origin{}) {
+		return list
+	}
+	return slices.DeleteFunc(list, func(in interest) bool { return in.receiver.standsIn && in.receiver.Origin == rc.Origin })
+}
+
+// forgetStandIns drops all stand-ins.
+func (b *Broker) forgetStandIns() {
+	b.standIns.mu.Lock()
+	defer b.standIns.mu.Unlock()
+	for _, rc := range b.standIns.by {
+		b.Leave(rc)
+	}
+	b.room.give(b.standIns.bytes)
+	b.standIns.by, b.standIns.bytes = nil, 0
+}
+
+// expects reports whether there are stand-ins.
+func (b *Broker) expects() bool {
+	b.standIns.mu.Lock()
+	defer b.standIns.mu.Unlock()
+	return b.standIns.bytes > 0
+}

@@ -1,0 +1,105 @@
+package broker
+
+import (
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+)
+
+// Stand-ins count at the next owner until their receivers say what they listen to, or are forgotten.
+func TestStandIns(t *testing.T) {
+	everything := func(string) bool { return true }
+	old, _ := newBroker()
+	next, money := newBroker()
+	one, two, own := receiver(), receiver(), receiver()
+	one.Origin, two.Origin = Origin{7, 0}, Origin{7, 1}
+	old.Listen(one, pubsub.Channel, []byte("c"), 2)
+	old.Listen(two, pubsub.Channel, []byte("c"), 3)
+	old.Listen(two, pubsub.Shard, []byte("c"), 1)
+	old.Listen(own, pubsub.Channel, []byte("c"), 9) // of the node itself
+	old.Listen(one, pubsub.Channel, []byte("stays"), 1)
+	gone := receiver()
+	gone.Origin = Origin{8, 0}
+	old.Listen(gone, pubsub.Channel, []byte("c"), 5)
+	gone.Close()
+
+	ahead := receiver()
+	ahead.Origin = two.Origin
+	next.ListenAs(Ahead, ahead, pubsub.Channel, []byte("c"), 1, 4) // older than what the owner before knows
+	list, done := old.Told(func(name string) bool { return name == "c" })
+	for _, told := range list {
+		if !next.Expect(told) {
+			t.Fatal("there is no memory")
+		}
+	}
+	done()
+	if len(list) != 3 {
+		t.Errorf("%v is told", list)
+	}
+	publish(t, next, pubsub.Channel, "c", "m", 2+3)
+	publish(t, next, pubsub.Shard, "c", "m", 1)
+	publish(t, next, pubsub.Channel, "stays", "m", 0)
+
+	// What a stand-in counts is told to a third owner, and counts here no more.
+	third, _ := newBroker()
+	list, done = next.Told(everything)
+	for _, told := range list {
+		third.Expect(told)
+	}
+	done()
+	publish(t, third, pubsub.Channel, "c", "m", 2+3)
+	publish(t, next, pubsub.Channel, "c", "m", 3)
+	publish(t, next, pubsub.Shard, "c", "m", 0)
+
+	// A receiver replaces its stand-in, also by nothing. One that is live already is not replaced.
+	here := receiver()
+	here.Origin = one.Origin
+	third.ListenAs(Follow, here, pubsub.Channel, []byte("c"), 4, 9)
+	publish(t, third, pubsub.Channel, "c", "m", 4+3)
+	third.Expect(Told{one.Origin, pubsub.Channel, "c", 2})
+	publish(t, third, pubsub.Channel, "c", "m", 4+3)
+	here.Origin = two.Origin
+	third.Listen(here, pubsub.Shard, []byte("c"), 0)
+	publish(t, third, pubsub.Shard, "c", "m", 0)
+	third.Forget()
+	publish(t, third, pubsub.Channel, "c", "m", 4)
+
+	next.Expect(Told{Origin{9, 9}, pubsub.Channel, "c", 1})
+	if !next.Keeps() {
+		t.Error("it keeps nothing")
+	}
+	next.Forget()
+	publish(t, next, pubsub.Channel, "c", "m", 3)
+	if next.Keeps() || money.taken > roomChunk || next.room.used.Load() != 0 {
+		t.Errorf("%d bytes stay charged", next.room.used.Load())
+	}
+	if n := next.Topics(pubsub.Channel) + next.Topics(pubsub.Shard); n != 1 {
+		t.Errorf("there are %d channels", n)
+	}
+}
+
+// Stand-ins take a bounded amount of memory.
+func TestTooManyStandIns(t *testing.T) {
+	b, money := newBroker()
+	name := string(make([]byte, pubsub.MaxName))
+	n := 0
+	for b.Expect(Told{Origin{1, n}, pubsub.Channel, name, 1}) {
+		n++
+	}
+	if want := maxExpected / (toldMemory + 2*len(name)); n != want {
+		t.Errorf("%d are expected, want %d", n, want)
+	}
+	list, done := b.Told(func(string) bool { return true })
+	done()
+	if len(list) != n {
+		t.Errorf("%d are told of %d", len(list), n)
+	}
+	b.Forget()
+	money.limit = money.taken
+	publish(t, b, pubsub.Channel, name, "m", 0)
+	for i := 0; b.Expect(Told{Origin{1, i}, pubsub.Channel, name, 1}); i++ {
+		if i == n {
+			t.Fatal("memory is not asked for")
+		}
+	}
+}

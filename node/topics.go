@@ -1,0 +1,78 @@
+package node
+
+import (
+	"context"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/node/broker"
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A node that hands partitions over tells their next owners who listens to the channels there, before it
+// acknowledges the table. So PUBLISH counts all of them at the next owner from the first message on, however
+// late their proxies hear of the table.
+
+const (
+	// topicsTurn and topicsBytes bound what one request tells: the number of topics, and their names.
+	topicsTurn  = 128
+	topicsBytes = 32 << 10
+)
+
+// heirOf returns a new owner, and what the hand-over gives it.
+func (h *handOver) heirOf(t *ring.Table, name string) (heir ring.Member, gets *ring.PartitionSet) {
+	gets = new(ring.PartitionSet)
+	for _, l := range h.Lost {
+		if m := t.OwnerOf(l.Partition); m.Name() == name {
+			heir = *m
+			gets.Add(l.Partition)
+		}
+	}
+	return heir, gets
+}
+
+// handTopics tells an heir who listens to the channels that it gets. If it does not take that, or is of an
+// older build, PUBLISH counts there who has followed.
+func (n *Node) handTopics(ctx context.Context, heir ring.Member, gets *ring.PartitionSet, epoch uint64) {
+	list, done := n.broker.Told(func(name string) bool { return gets.Has(ring.PartitionOf([]byte(name))) })
+	defer done()
+	if len(list) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, ownership.TakeTimeout)
+	defer cancel()
+	p, err := member.DialPeer(ctx, n.cfg.Dialer, heir.Addr, n.cfg.Secret.First(), n.cfg.Boot)
+	if err == nil {
+		defer p.Close()
+	}
+	for len(list) > 0 && err == nil {
+		var turn []member.Topic
+		for bytes := 0; len(turn) < len(list) && len(turn) < topicsTurn && bytes < topicsBytes; {
+			t := &list[len(turn)]
+			bytes += len(t.Name)
+			turn = append(turn, member.Topic{Boot: t.Origin.Boot, Loop: t.Origin.Loop, Kind: uint8(t.Kind), Name: t.Name, Count: t.Count})
+		}
+		list = list[len(turn):]
+		err = p.Topics(epoch, turn)
+	}
+	if err != nil {
+		n.log.Debug("the next owner does not know all who listen", "node", heir.Name(), "error", err)
+	}
+}
+
+// takeTopics: DUNLIN TOPICS epoch ({boot} {loop} {kind} {name} {count})…
+func takeTopics(r *request) {
+	epoch, topics, ok := member.ParseTopics(r.Args[2:], uint8(pubsub.Kinds))
+	if !ok {
+		r.Fail(errBadListen)
+		return
+	}
+	r.node.following.gained(epoch, r.worker.loop.Now()) // so that they are not forgotten at once
+	for _, t := range topics {
+		if kind := pubsub.Kind(t.Kind); kind != pubsub.Pattern && len(t.Name) <= pubsub.MaxName {
+			r.node.broker.Expect(broker.Told{Origin: broker.Origin{Boot: t.Boot, Loop: t.Loop}, Kind: kind, Name: t.Name, Count: t.Count})
+		}
+	}
+	r.ReplyOK()
+}
