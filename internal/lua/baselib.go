@@ -165,7 +165,11 @@ func (c *Call) protected(fn Value, args []Value, handler Value) {
 	t.stack[status] = False
 	t.top = status + 1
 	if handler.isNil() {
-		c.Push(failure.Value)
+		v := failure.Value
+		if caught := t.state.Caught; caught != nil {
+			v = caught(v)
+		}
+		c.Push(v)
 		return
 	}
 	t.stack[status+1], t.stack[status+2] = handler, failure.Value

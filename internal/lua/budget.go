@@ -60,7 +60,7 @@ func (s *State) charge(n int) {
 	if n <= 0 {
 		return
 	}
-	if n > s.limit {
+	if n > s.limit && s.More == nil {
 		abort(ErrMemory)
 	}
 	s.spend(4 + n>>5) // an allocation, and what fills it
@@ -82,6 +82,12 @@ func (s *State) recount(n int) {
 		used += n
 	}
 	s.used = used
+	if s.used <= s.limit {
+		return
+	}
+	if s.More != nil {
+		s.limit += s.More(s.used - s.limit)
+	}
 	if s.used > s.limit {
 		abort(ErrMemory)
 	}

@@ -172,6 +172,9 @@ func (t *thread) try(slot, n, wanted int) (failure *Error) {
 		if thrown.Cause != nil && f != nil {
 			panic(thrown)
 		}
+		if f == nil {
+			thrown.locate(t)
+		}
 		t.closeUpvalues(slot)
 		t.frame, t.depth, t.nested = f, depth, nested
 		s.inHost, s.held, s.running = inHost, held, running

@@ -14,8 +14,10 @@ var (
 
 // An Error is what a script threw, or why it could not be compiled or was ended.
 type Error struct {
-	Value  Value // what was thrown: often a string with the place in front
-	Cause  error // why the machine ended the script; no pcall catches such an error
+	Value  Value  // what was thrown: often a string with the place in front
+	Cause  error  // why the machine ended the script; no pcall catches such an error
+	Chunk  string // where the script was when State.Call failed, as messages name it; "" if it had not begun
+	Line   int
 	syntax bool
 }
 
@@ -30,6 +32,16 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Cause }
+
+// locate notes the innermost function of Lua that runs.
+func (e *Error) locate(t *thread) {
+	for f := t.frame; f != nil; f = f.outer {
+		if f.closure != nil {
+			e.Chunk, e.Line = f.closure.proto.chunk, f.line()
+			return
+		}
+	}
+}
 
 // abort ends the script: pcall does not catch it.
 func abort(cause error) { panic(&Error{Value: String(cause.Error()), Cause: cause}) }

@@ -10,6 +10,11 @@ type State struct {
 
 	// Look is asked every 10,000 steps; an error from it ends the script and is its Cause. It may be nil.
 	Look func() error
+	// More is asked when a script has used all bytes that it may: it returns how many more the script gets.
+	// More itself bounds their sum. It may be nil: then there are no more.
+	More func(need int) int
+	// Caught makes of an error that pcall has caught what pcall returns. It may be nil: then that is the error.
+	Caught func(v Value) Value
 	// Print gets what print writes, one line without its end. It may be nil.
 	Print func(line string)
 	// Clock is what os.clock returns: seconds of processor time. It may be nil: then it is 0.
