@@ -31,6 +31,16 @@ var ownHandlers = map[command.ID]exec.Handler{
 	command.HotKeysReset:     own(hotKeysReset),
 	command.MemoryStats:      own(memoryStats),
 
+	command.Eval:         own(eval),
+	command.EvalRO:       own(eval),
+	command.EvalSha:      own(eval),
+	command.EvalShaRO:    own(eval),
+	command.ScriptExists: own(scriptExists),
+	command.ScriptFlush:  own(flushScripts),
+	command.ScriptKill:   own(killScripts),
+	command.ScriptLoad:   own(loadScript),
+	command.ScriptShow:   own(showScript),
+
 	command.Publish:             own(publish),
 	command.SPublish:            own(publish),
 	command.PubSubChannels:      own(pubSubChannels),

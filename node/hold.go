@@ -21,6 +21,9 @@ import (
 func (r *request) Held(h *engine.Hold) {
 	cn := r.conn
 	switch {
+	case r.node.busyScript(h):
+		r.Fail(errBusyScript)
+		return
 	case cn.pipe != nil:
 		r.replyWait()
 		r.latchKeys()

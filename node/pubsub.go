@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
@@ -40,6 +41,16 @@ var errSlowSubscriber = errors.New("subscriber does not read its messages")
 
 // publish: PUBLISH channel message, SPUBLISH channel message
 func publish(r *request) {
+	cost, ok := r.node.publish(&r.Request, r.view, r.worker.loop.Now())
+	if ok {
+		r.compared += cost
+		r.longEnough = r.longEnough || r.compared > broker.MaxCost/2
+	}
+}
+
+// publish executes PUBLISH or SPUBLISH. It returns what comparing the channel with patterns has cost; ok is false
+// if nothing was published.
+func (n *Node) publish(r *exec.Request, view *ownership.View, now time.Duration) (cost int, ok bool) {
 	kind := pubsub.Channel
 	if r.Cmd.ID == command.SPublish {
 		kind = pubsub.Shard
@@ -48,25 +59,22 @@ func publish(r *request) {
 	switch {
 	case len(channel) > pubsub.MaxName:
 		r.Fail(pubsub.ErrName)
-		return
+		return 0, false
 	case len(channel)+len(payload) > pubsub.MaxMessage:
 		r.Fail(pubsub.ErrMessage)
-		return
+		return 0, false
 	}
-	cost := r.node.broker.Cost(kind, channel)
-	if cost > broker.MaxCost {
+	if cost = n.broker.Cost(kind, channel); cost > broker.MaxCost {
 		r.Fail(errCostlyChannel)
-		return
+		return 0, false
 	}
-	r.compared += cost
-	r.longEnough = r.longEnough || r.compared > broker.MaxCost/2
-	keep := r.node.following.since(r.view, ring.PartitionOf(channel), r.worker.loop.Now())
-	subscribers, ok := r.node.broker.Publish(kind, channel, payload, keep)
+	subscribers, ok := n.broker.Publish(kind, channel, payload, n.following.since(view, ring.PartitionOf(channel), now))
 	if !ok {
 		r.Fail(exec.ErrOOM)
-		return
+		return cost, false
 	}
 	r.ReplyInt(int64(subscribers))
+	return cost, true
 }
 
 // subscriptions executes the commands that subscribe and unsubscribe.

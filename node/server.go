@@ -159,6 +159,8 @@ type Node struct {
 	waiters atomic.Int64 // commands that wait for keys
 	wakers  sync.Pool    // of *waker
 
+	scripts scripting
+
 	forgetClock func() // ends the calls of nothingExpires
 
 	// tableMu orders the events of ownership, and protects the fields below.
@@ -219,6 +221,7 @@ func Start(cfg Config) (*Node, error) {
 	n.wakers.New = n.newWaker
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.crew = crew.New(max(1, runtime.NumCPU()/2), n.goJob, n.restBehind)
+	n.startScripting()
 	n.startObedience()
 	n.startQuorum()
 	n.startReplication()

@@ -177,6 +177,13 @@ var hostile = map[string]string{
 	"set":                  "{k}n LONG; {k}n v ( EX 100 ); {k}n v IFEQ LONG; {k}l v GET",
 	"setbit":               "{k}n 400000 1; {k}l 4000000 1; {k}n 400000000 1",
 	"setrange":             "{k}n 1000000 WORD; {k}s 0 WORD; {k}l 1000000 LONG; {k}n 1 LONG",
+	"eval":                 "return(ARGV) 0 ( # ); return(ARGV) 1 {k}n ( LONG ); LONG 0; return(string.rep('x',3e7)) 0; return(redis.call('GET',KEYS[1])) 1 {k}l; return(redis.call('DEL',KEYS[1])) 1 {k}hash",
+	"eval_ro":              "return(ARGV) 0 ( # ); return(redis.call('LRANGE',KEYS[1],0,-1)) 1 {k}list; return(redis.call('HGETALL',KEYS[1])) 1 {k}hash",
+	"evalsha":              "3fed5f8f0f6177b7248b5f6400068d88da6bf751 0 ( # ); 3fed5f8f0f6177b7248b5f6400068d88da6bf751 1 {k}n ( LONG )",
+	"evalsha_ro":           "3fed5f8f0f6177b7248b5f6400068d88da6bf751 0 ( # ); 3fed5f8f0f6177b7248b5f6400068d88da6bf751 1 {k}n ( LONG )",
+	"script|exists":        "( # ); ( 3fed5f8f0f6177b7248b5f6400068d88da6bf751 )",
+	"script|load":          "LONG; WORD",
+	"script|show":          "3fed5f8f0f6177b7248b5f6400068d88da6bf751",
 	"slowlog|get":          "1000000",
 	"sort":                 "{k}list; {k}dense; {k}list BY {k}w* GET {k}n* GET #; {k}list ALPHA STORE {k}new; {k}dense ( GET # )",
 	"sort_ro":              "{k}list LIMIT 5 10; {k}list BY nosort",
@@ -238,7 +245,7 @@ const plain = `acl|getuser acl|help acl|list acl|load acl|save acl|users acl|who
 	latency|help latency|history latency|latest memory|doctor memory|help memory|malloc-stats memory|purge
 	memory|stats module|help module|list module|unload move object|encoding object|freq object|help
 	object|idletime object|refcount persist pexpiretime pfdebug pfselftest psetex pttl pubsub|help pubsub|numpat randomkey readonly
-	readwrite replicaof role save select setex setnx slaveof slowlog|help slowlog|len slowlog|reset strlen
+	readwrite replicaof role save script|flush script|help script|kill select setex setnx slaveof slowlog|help slowlog|len slowlog|reset strlen
 	swapdb sync time ttl type unwatch geodist zcard zincrby zscore`
 
 // leftOut are commands that the test cannot send, and why.

@@ -45,10 +45,21 @@ func (x *transaction) letCancel() {
 
 // Err is not nil when the work is of no use any more.
 func (c *workContext) Err() error {
-	if err := c.Context.Err(); err != nil || !c.held {
+	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	lost := c.node.view.Load().Standing[c.partition] != ownership.Serving
+	if c.isOverdue() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// isOverdue reports whether the transaction must be given up.
+func (c *workContext) isOverdue() bool {
+	if !c.held {
+		return false
+	}
+	lost := c.isLost()
 	switch {
 	case lost && c.fences != c.node.fences.Load(): // others may not have waited for the end of the hold
 		c.overdue = true
@@ -59,10 +70,12 @@ func (c *workContext) Err() error {
 	case time.Since(c.hindered) > c.node.holdPatience:
 		c.overdue = true
 	}
-	if c.overdue {
-		return context.Canceled
-	}
-	return nil
+	return c.overdue
+}
+
+// isLost reports whether the node does not serve the partition any more.
+func (c *workContext) isLost() bool {
+	return c.node.view.Load().Standing[c.partition] != ownership.Serving
 }
 
 // workIsOverdue reports whether the work that has just ended found that the transaction must be

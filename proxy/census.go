@@ -46,10 +46,13 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if cmd.ID == command.Info && !figures.InfoNeedsNodes(args[1:]) {
 		return s.local(cmd, args, nil)
 	}
+	if cmd.Group == "scripting" && !s.mayScript() {
+		return true
+	}
 	if s.Outstanding() > 0 {
 		return false // rounds are repeated, so no other command of the session may be in flight
 	}
-	size, err := wide.Accept(args)
+	size, err := wide.Accept(cmd, args)
 	if err != nil {
 		s.answer(wire(err.Error()))
 		return true

@@ -200,7 +200,7 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 // that passes all of them.
 func (s *client) known(cmd *command.Command, args [][]byte) bool {
 	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated && !s.state.Apart &&
-		cmd.Flags&(command.Internal|command.Blocking) == 0 && cmd.ArityOK(len(args))
+		cmd.Flags&(command.Internal|command.Blocking|command.NoMandatoryKeys) == 0 && cmd.ArityOK(len(args))
 }
 
 // refuse makes the full checks. It answers a command that must not be executed, and executes or
@@ -213,7 +213,16 @@ func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 		return false // EXEC ends the watch even if it is refused, so it waits for the WATCH in flight
 	}
 	out, action, refused := s.w.proxy.server.Refuse(s.state, cmd, args, s.w.scratch[:0])
-	if row := command.Row(args); !refused && s.state.Queues(row) {
+	row := command.Row(args)
+	if !refused && isScript(row) {
+		if !s.mayScript() {
+			s.w.keepScratch(out)
+			return true
+		}
+		row, args, raw = s.withBody(row, args, raw)
+		defer s.w.script.end()
+	}
+	if !refused && s.state.Queues(row) {
 		out = s.state.Enqueue(row, args, out)
 		s.chargeOther()
 	} else if !refused && row.Flags&command.Blocking != 0 && row.Route == command.Key {

@@ -18,6 +18,7 @@ var (
 	errRepliesLarge  = wire("ERR executed, but the replies of the transaction would be too large")
 	errPubSubLevel   = wire("ERR publishing and subscribing needs protocol level 9, and the cluster has not reached it: all members must be upgraded")
 	errTooManyTopics = wire("ERR there are too many different patterns, or no memory for the subscription at its node")
+	errScripts       = wire("ERR scripts need protocol level 10, and this cluster speaks less: upgrade all members")
 	errBlocking      = wire("ERR blocking commands need protocol level 8, and this cluster speaks less: upgrade all members")
 )
 

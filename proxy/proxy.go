@@ -66,6 +66,7 @@ type Proxy struct {
 	table       atomic.Pointer[ring.Table]
 	monitors    *monitor.Hub
 	pipeRoom    pipeRoom
+	scripts     scripts
 	clients     atomic.Int64 // connections, over all loops
 	draining    atomic.Bool
 	cached      atomic.Pointer[Stats] // a sample, at most sampleEvery old
@@ -84,6 +85,7 @@ func Start(cfg Config) (*Proxy, error) {
 	cfg.Silence = orDefault(cfg.Silence, 250*time.Millisecond)
 	cfg.PipeBuffers = orDefault(cfg.PipeBuffers, 64<<20)
 	p := &Proxy{cfg: cfg, pipeRoom: pipeRoom{most: cfg.PipeBuffers}}
+	p.scripts.budget = cfg.Buffers
 	listener, err := net.ResolveTCPAddr("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err)

@@ -40,6 +40,7 @@ type worker struct {
 	keys     []int
 	parts    []byte   // for the requests of parts; valid until the next use
 	words    [][]byte // for the arguments of a chunk; valid until the next use
+	script   scriptRoom
 	turns    turns
 	others   others
 	pace     pace

@@ -62,6 +62,7 @@ var allowed = map[string][]string{
 	"node/stream": {
 		"internal/member", "internal/resp", "node/engine", "node/ownership", "node/replica", "ring",
 	},
+	"node/script":     {"internal/command", "internal/lua", "internal/resp"},
 	"node/data/shape": {"node/engine"},
 	"node/data/strings": {
 		"internal/resp", "internal/command", "internal/rdb", "internal/lcs", "internal/longdouble", "node/engine",
@@ -95,7 +96,7 @@ var allowed = map[string][]string{
 		"node/engine", "node/ownership", "node/replica", "node/crew", "node/exec", "node/measure", "node/stream",
 		"node/ticket", "node/data/strings", "node/data/bitmaps", "node/data/hashes", "node/data/hyperloglogs", "node/data/lists",
 		"node/data/keys", "node/data/sets", "node/data/sortedsets", "node/data/geo",
-		"internal/lobby", "internal/glob", "internal/pubsub", "node/broker",
+		"internal/lobby", "internal/glob", "internal/pubsub", "node/broker", "node/script",
 	},
 	"proxy/order": {"internal/command", "internal/member", "internal/resp", "ring"},
 	"proxy": {

@@ -30,6 +30,7 @@ var Answers = [command.NumIDs]Answer{
 	command.ModuleHelp:  help(moduleHelp),
 	command.ObjectHelp:  help(objectHelp),
 	command.PubSubHelp:  help(pubSubHelp),
+	command.ScriptHelp:  help(scriptHelp),
 	command.SlowLogHelp: help(slowLogHelp),
 
 	command.LatencyDoctor:     latencyDoctor,

@@ -240,6 +240,22 @@ var hotKeysHelp = []string{
 	"    Prints this help.",
 }
 
+var scriptHelp = []string{
+	"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"EXISTS <sha1> [<sha1> ...]",
+	"    Return information about the existence of the scripts in the script cache.",
+	"FLUSH [ASYNC|SYNC]",
+	"    Flush the Lua scripts cache.",
+	"KILL",
+	"    Kill the Lua scripts that run for more than five seconds and have written nothing.",
+	"LOAD <script>",
+	"    Load a script into the scripts cache without executing it.",
+	"SHOW <sha1>",
+	"    Show the text of a script in the scripts cache.",
+	"HELP",
+	"    Prints this help.",
+}
+
 var slowLogHelp = []string{
 	"SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 	"GET [<count>]",

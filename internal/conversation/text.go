@@ -35,6 +35,8 @@ func format(b []byte, indent string) (shown string, rest []byte) {
 		return "(integer) " + line, rest
 	case ',':
 		return "(double) " + line, rest
+	case '(':
+		return "(big number) " + line, rest
 	case '#':
 		return map[string]string{"t": "(true)", "f": "(false)"}[line], rest
 	case '_':

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -103,5 +104,51 @@ func TestNumbers(t *testing.T) {
 		if n, ok := ParseNumber(text); ok {
 			t.Errorf("%q is %v", text, n)
 		}
+	}
+}
+
+// TestHost: the host gives a script more bytes, knows where it failed, and decides what pcall returns.
+func TestHost(t *testing.T) {
+	s := newTestState()
+	given := 0
+	s.More = func(need int) int {
+		if given+need > 8<<20 {
+			return 0
+		}
+		given += need
+		return need
+	}
+	s.Caught = func(v Value) Value {
+		text, _ := v.ToString()
+		return String("caught " + text)
+	}
+	call := func(source string) (Value, *Error) {
+		t.Helper()
+		s.Reset(Limits{Steps: 50_000_000, Bytes: 64 << 10})
+		proto, err := Compile("@test", source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := s.Call(s.Load(proto))
+		if err != nil {
+			var failure *Error
+			if !errors.As(err, &failure) {
+				t.Fatal(err)
+			}
+			return Nil, failure
+		}
+		return results[0], nil
+	}
+	if v, failure := call("return #string.rep('x', 5e6)"); failure != nil || v != Number(5e6) || given < 4<<20 {
+		t.Errorf("with more bytes: %v, %v, %d given", v, failure, given)
+	}
+	if _, failure := call("return #string.rep('x', 5e7)"); failure == nil || !errors.Is(failure, ErrMemory) {
+		t.Errorf("beyond all bytes: %v", failure)
+	}
+	if v, failure := call("local ok, e = pcall(error, 'x') return e"); failure != nil || v.str() != "caught x" {
+		t.Errorf("pcall returns %v, %v", v, failure)
+	}
+	if _, failure := call("local function f()\nerror({})\nend\nf()"); failure == nil || failure.Chunk != "test" || failure.Line != 2 {
+		t.Errorf("failed at %+v", failure)
 	}
 }

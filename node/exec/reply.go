@@ -29,8 +29,12 @@ func (r *Request) Room(n int) bool {
 		r.Out = slices.Grow(r.Out, n) // bounded: it has one run
 		return true
 	}
-	out, ok := r.conn.Socket.Grow(r.Out, n)
-	r.Out = out
+	var ok bool
+	if r.Scripted {
+		ok = r.growApart(n)
+	} else {
+		r.Out, ok = r.conn.Socket.Grow(r.Out, n)
+	}
 	if !ok {
 		r.conn.Closing = true // the rest of the input is not executed
 		if (r.InTransaction || r.Hold != nil) && r.Cmd.Flags&command.Write != 0 {

@@ -69,6 +69,8 @@ type Request struct {
 	// Woken: the command has waited, and is executed under the lock of who has brought what it waits for.
 	// It does what it can in one run.
 	Woken bool
+	// Scripted: the command is one of a script, which gets its reply (script.go).
+	Scripted bool
 
 	Transaction   engine.Txn // in a transaction: its lock, which its commands do not take
 	InTransaction bool

@@ -22,11 +22,11 @@ var errArgs = errors.New("ERR the arguments are too long: a command over the who
 
 // Accept returns how many bytes the arguments of a command over the whole cluster have. An error's
 // text is the reply to the client: they are too long to be sent to every node.
-func Accept(args [][]byte) (size int, err error) {
+func Accept(cmd *command.Command, args [][]byte) (size int, err error) {
 	for _, a := range args {
 		size += len(a)
 	}
-	if size > maxArgs {
+	if size > maxArgs && (cmd.ID != command.ScriptLoad || size > maxScript+len("SCRIPT")+len("LOAD")) {
 		return size, errArgs
 	}
 	return size, nil
@@ -43,6 +43,10 @@ type Host interface {
 	Config() *config.Config
 	// SlowLog returns the proxy's own slow log.
 	SlowLog() *figures.SlowLog
+	// KeepScript, HasScript and FlushScripts are about the bodies of scripts that the proxy keeps.
+	KeepScript(text []byte)
+	HasScript(sha []byte) bool
+	FlushScripts()
 }
 
 // Call is a client's call of a command over the whole cluster.
@@ -125,6 +129,11 @@ var questions = map[command.ID]func(c *Call, q *Question) error{
 	command.PubSubShardNumSub:   askNumSub,
 	command.RandomKey:           askRandomKey,
 	command.Scan:                askScan,
+	command.ScriptExists:        askScript,
+	command.ScriptFlush:         askScriptFlush,
+	command.ScriptKill:          askScriptKill,
+	command.ScriptLoad:          askScript,
+	command.ScriptShow:          askScript,
 	command.SlowLogGet:          askSlowLogGet,
 	command.SlowLogLen:          askSlowLogLen,
 	command.SlowLogReset:        askSlowLogReset,

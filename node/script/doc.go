@@ -1,0 +1,34 @@
+// Package script is the Lua side of EVAL: which scripts a node knows, what a script sees, and how values of Lua
+// become replies and the other way round. The language is internal/lua; who executes the commands of a script,
+// and where, is the node's business (node/scripts.go), which is the Host of a Machine here.
+//
+// # Terms
+//
+//	Script   a compiled body, named by its SHA-1; immutable and shared
+//	Library  the scripts that a node knows
+//	Machine  a Lua state with Redis's libraries: runs one script at a time, and is reused
+//	Host     executes the commands of a script, and may end it
+//	run      one execution of a script
+//
+// # Picture
+//
+//	EVAL body ──> Library.Add ──> Script ─┐
+//	EVALSHA sha ─> Library.Get ───────────┴─> Machine.Run ── redis.call ──> Host.Call ──> handler (node/data)
+//	                                              │    ^──── values ────────── reply ─────────┘
+//	                                              └─> Machine.Reply: the result, as a reply
+//
+// # Where a script runs
+//
+// A script runs in a goroutine, never on a loop; few of them compute at a time, in turns. Meanwhile it holds its
+// partition, as EXEC does when it takes long: nobody else sees it half done, time stands still, and what it changes
+// reaches copies as one unit when it ends. Each of its commands locks the shard for itself, so a script of any length
+// stops nobody but those who want its partition. They wait for 5 s; from then on they get -BUSY, and SCRIPT KILL ends
+// the script if it has changed nothing.
+//
+// # Budgets
+//
+// Steps: none, but Host.Look is asked every 10,000 steps, and ends a script that was killed, whose client has gone
+// before it changed anything, or that has run for too long. Bytes: a Machine begins with FreeBytes, and the Host
+// charges to the node's memory what a script takes beyond that, up to MaxBytes in all. A script that finds none left
+// ends with an error, and what it has changed stays, as in Redis.
+package script

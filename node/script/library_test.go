@@ -1,0 +1,52 @@
+package script
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestLibrary: a Library forgets what was not used for longest, and gives back what it has charged.
+func TestLibrary(t *testing.T) {
+	charged, limit := int64(0), int64(1<<40)
+	charge := func(n int64) bool {
+		if charged+n > limit {
+			return false
+		}
+		charged += n
+		return true
+	}
+	add := func(l *Library, body string) (*Script, bool) {
+		t.Helper()
+		s, err := Compile(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, l.Add(s)
+	}
+	const few = 10
+	cost := CompileCost(len("return 100"))
+	l := NewLibrary(few*cost, charge, func(n int64) { charged -= n })
+	first, _ := add(l, "return 100")
+	for i := range 2 * few {
+		if _, ok := add(l, fmt.Sprintf("return %d", 101+i)); !ok {
+			t.Fatal("a script does not find room")
+		}
+		if l.Get([]byte(first.SHA)) != first || l.Find([]byte(first.Body)) != first {
+			t.Fatal("what was just used is forgotten")
+		}
+	}
+	if n, bytes := l.Stats(); n != few || bytes != charged || charged != few*cost {
+		t.Errorf("%d scripts take %d bytes, of which %d are charged", n, bytes, charged)
+	}
+	if l.Find([]byte("return 101")) != nil {
+		t.Error("what was not used for longest is there")
+	}
+	l.Flush()
+	if l.Get([]byte(first.SHA)) != nil || charged != 0 {
+		t.Errorf("behind Flush %d bytes are charged", charged)
+	}
+	limit = 0
+	if _, ok := add(l, "return 1"); ok {
+		t.Error("a script is kept without memory")
+	}
+}

@@ -1,0 +1,279 @@
+package node
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/script"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// EVAL and SCRIPT. scripts_run.go executes a script, and node/script knows the language.
+
+// scripting is what a node has for scripts.
+type scripting struct {
+	library *script.Library
+	runners sync.Pool     // of *runner
+	places  chan struct{} // of the goroutines that compute
+	maxRun  time.Duration // how long a script may run: maxRun, but in tests
+
+	mu      sync.Mutex
+	running map[*scriptRun]struct{}
+}
+
+const (
+	// libraryShare is the share of the node's memory that scripts may take, and libraryBytes the most.
+	libraryShare, libraryBytes = 16, 64 << 20
+	// maxScript is the longest body of a script, in bytes.
+	maxScript = 1 << 20
+)
+
+func (n *Node) startScripting() {
+	s := &n.scripts
+	heap := heapBudget{n}
+	s.library = script.NewLibrary(min(n.cfg.Memory/libraryShare, libraryBytes), heap.Charge, heap.Refund)
+	s.places = make(chan struct{}, max(1, runtime.NumCPU()/2))
+	s.running = make(map[*scriptRun]struct{})
+	s.runners.New = n.newRunner
+	s.maxRun = maxRun
+}
+
+// eval: EVAL script numkeys key... arg..., EVALSHA sha1 numkeys key... arg..., and their forms that only read.
+func eval(r *request) {
+	if r.Level() < ring.ScriptsLevel {
+		r.Fail(errScriptsLevel)
+		return
+	}
+	n := r.node
+	w := &scriptRun{
+		node: n, readOnly: r.Cmd.Flags&command.ReadOnly != 0, version: r.Version(), heap: r.Heap,
+		now: r.Now, single: r.transaction == nil,
+	}
+	if bySHA := r.Cmd.ID == command.EvalSha || r.Cmd.ID == command.EvalShaRO; bySHA {
+		if w.script = n.scripts.library.Get(r.Args[1]); w.script == nil {
+			r.Fail(errNoScript)
+			return
+		}
+	} else if len(r.Args[1]) > maxScript {
+		r.Fail(errLongScript)
+		return
+	} else {
+		w.script = n.scripts.library.Find(r.Args[1])
+	}
+	switch keys, ok := resp.ParseInt(r.Args[2]); {
+	case !ok:
+		r.Fail(exec.ErrNotInteger)
+		return
+	case keys > int64(len(r.Args)-3):
+		r.Fail(errManyScriptKeys)
+		return
+	case keys < 0:
+		r.Fail(errNegativeKeys)
+		return
+	default:
+		w.keys = int(keys)
+	}
+	if x := r.transaction; x != nil {
+		w.keyed, w.partition = x.keyed, x.partition
+		w.wrote.Store(x.wrote) // EXEC is executed to its end
+	} else if w.keyed = w.keys > 0; w.keyed {
+		w.partition = r.Partition
+	}
+	if !w.single || !w.keyed {
+		w.begin(r)
+		return
+	}
+	if t, ok := r.Lock(); ok {
+		w.hold(r, t)
+		w.begin(r)
+	}
+}
+
+// isScript reports whether a command executes a script.
+func isScript(c *command.Command) bool {
+	switch c.ID {
+	case command.Eval, command.EvalRO, command.EvalSha, command.EvalShaRO:
+		return true
+	}
+	return false
+}
+
+// hold has the script hold the partition that t has locked, and unlocks it.
+func (w *scriptRun) hold(r *request, t engine.Txn) {
+	defer t.Unlock()
+	r.HoldOn(t)
+}
+
+// begin hands the script to a runner.
+func (w *scriptRun) begin(r *request) {
+	size := int64(len(r.Args)) * argCost
+	args := r.Args
+	if w.input = r.keepInput(); w.input == nil {
+		for _, arg := range args {
+			size += int64(len(arg))
+		}
+		args = exec.CloneArgs(args)
+	}
+	w.charge(size) // as far as there is any: the script runs all the same
+	w.args = args
+	w.timing = r.timingLater()
+	if w.input != nil {
+		r.Args = r.Args[:1]
+	}
+	r.workLater(w, waits, unkeyed)
+}
+
+// loadScript: SCRIPT LOAD body
+func loadScript(r *request) {
+	if !r.mayScript() {
+		return
+	}
+	n := r.node
+	if len(r.Args[2]) > maxScript {
+		r.Cover()
+		r.Fail(errLongScript)
+		return
+	}
+	body := strings.Clone(string(r.Args[2]))
+	r.coverLater(computes, func(context.Context, *ring.PartitionSet) []byte {
+		s, text := n.scripts.compile(heapBudget{n}, body)
+		if text == "" && !n.scripts.library.Add(s) {
+			text = exec.ErrOOM
+		}
+		if text != "" {
+			return resp.AppendError(nil, text)
+		}
+		return resp.AppendBulkString(nil, s.SHA)
+	})
+}
+
+// compile compiles a body. text is an error.
+func (s *scripting) compile(heap exec.Heap, body string) (compiled *script.Script, text string) {
+	cost := script.CompileCost(len(body))
+	if !heap.Charge(cost) {
+		return nil, exec.ErrOOM
+	}
+	defer heap.Refund(cost)
+	compiled, err := script.Compile(body)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return compiled, ""
+}
+
+// mayScript reports whether the cluster knows scripts. Otherwise it answers an error.
+func (r *request) mayScript() bool {
+	if r.Level() >= ring.ScriptsLevel {
+		return true
+	}
+	r.Cover()
+	r.Fail(errScriptsLevel)
+	return false
+}
+
+// scriptExists: SCRIPT EXISTS sha1...
+func scriptExists(r *request) {
+	r.Cover()
+	names := r.Args[2:]
+	if !r.Room(len(names)*4 + exec.LineRoom) {
+		return
+	}
+	r.Out = resp.AppendArray(r.Out, len(names))
+	for _, sha := range names {
+		r.ReplyBool(r.node.scripts.library.Get(sha) != nil)
+	}
+}
+
+// flushScripts: SCRIPT FLUSH [ASYNC|SYNC]
+func flushScripts(r *request) {
+	r.Cover()
+	if len(r.Args) > 3 || len(r.Args) == 3 && !exec.Is(r.Args[2], "ASYNC") && !exec.Is(r.Args[2], "SYNC") {
+		r.Fail(errScriptFlush)
+		return
+	}
+	r.node.scripts.library.Flush()
+	r.ReplyOK()
+}
+
+// showScript: SCRIPT SHOW sha1
+func showScript(r *request) {
+	r.Cover()
+	if s := r.node.scripts.library.Get(r.Args[2]); s != nil {
+		r.ReplyBulk([]byte(s.Body))
+	} else {
+		r.Fail(errNoScript)
+	}
+}
+
+// killScripts: SCRIPT KILL. It ends those that others would be told to kill.
+func killScripts(r *request) {
+	r.Cover()
+	s := &r.node.scripts
+	killed, wrote := false, false
+	s.mu.Lock()
+	for w := range s.running {
+		switch {
+		case !w.isBusy():
+		case w.wrote.Load():
+			wrote = true
+		default:
+			w.killed.Store(true)
+			killed = true
+		}
+	}
+	s.mu.Unlock()
+	switch {
+	case killed:
+		r.ReplyOK()
+	case wrote:
+		r.Fail(errUnkillable)
+	default:
+		r.Fail(errNotBusy)
+	}
+}
+
+// isBusy reports whether the script has run for so long that others are told so.
+func (w *scriptRun) isBusy() bool { return time.Since(w.begun) >= w.node.holdPatience }
+
+// busyScript reports whether a script that has run for long has the hold.
+func (n *Node) busyScript(h *engine.Hold) bool {
+	n.scripts.mu.Lock()
+	defer n.scripts.mu.Unlock()
+	for w := range n.scripts.running {
+		if w.keyed && w.partition == h.Partition() && w.isBusy() {
+			return true
+		}
+	}
+	return false
+}
+
+// The texts of Redis 7, but for errLongScript and errScriptsLevel.
+const (
+	errNoScript       = "NOSCRIPT No matching script. Please use EVAL."
+	errManyScriptKeys = "ERR Number of keys can't be greater than number of args"
+	errNegativeKeys   = "ERR Number of keys can't be negative"
+	errScriptFlush    = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
+	errNotBusy        = "NOTBUSY No scripts in execution right now."
+	errUnkillable     = "UNKILLABLE Sorry the script already executed write commands against the dataset. " +
+		"You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+	errBusyScript      = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	errKilled          = "ERR Script killed by user with SCRIPT KILL."
+	errUnknown         = "ERR Unknown Redis command called from script"
+	errWrongArgs       = "ERR Wrong number of args calling Redis command from script"
+	errNoScripts       = "ERR This Redis command is not allowed from script"
+	errReadOnly        = "ERR Write commands are not allowed from read-only scripts."
+	errNotLocal        = "ERR Script attempted to access a non local key in a cluster node"
+	errNotLocalChannel = "ERR Script attempted to publish to a channel of another node"
+	errLongScript      = "ERR the script is longer than 1 MiB"
+)
+
+var errScriptsLevel = "ERR scripts need protocol level " + strconv.Itoa(ring.ScriptsLevel) +
+	", and this cluster speaks less: upgrade all members"

@@ -1,0 +1,451 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/node/script"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A script is work of the transaction that holds its partition: of EXEC, or of one that consists of EVAL alone
+// (Host.HoldOn). So tables, fences, clients that leave and followers see what they see of a slow EXEC.
+//
+//	loop     EVAL: hold ─┐ token            ·····························  completion: reply, end of the hold
+//	runner               └ place ── Lua ── GET: lock, unlock ── Lua ── SET ─┘
+
+const (
+	// maxRun is how long a script may run.
+	maxRun = time.Minute
+	// placeTurn is how long a script computes before another one has its turn.
+	placeTurn = 2 * time.Millisecond
+	// fencedPause is how long a script waits until it looks whether the node is fenced still.
+	fencedPause = 5 * time.Millisecond
+)
+
+// scriptRun is a script while it is executed: an exec.Work.
+type scriptRun struct {
+	node      *Node
+	script    *script.Script // nil: args[1] is the body, which must be compiled
+	args      [][]byte
+	input     *netloop.Buffer // not nil: in which they lie
+	keys      int             // how many of the arguments are keys
+	keyed     bool            // it may use keys: those in partition
+	partition uint16
+	single    bool // no EXEC is around it
+	readOnly  bool
+	version   resp.Version
+	now       int64
+	heap      exec.Heap
+	charged   int64
+	timing    timingLater
+	took      time.Duration
+
+	ctx    context.Context
+	begun  time.Time
+	turn   time.Time   // since when it has its place
+	wrote  atomic.Bool // a command was executed that may have changed something
+	killed atomic.Bool
+
+	reply exec.Gathered
+	text  string // not empty: an error
+	moved bool   // nothing was executed: the partition moves
+	count exec.Counters
+}
+
+var (
+	errScriptGone   = errors.New("nobody waits for the script")
+	errScriptMoved  = errors.New("the script's partition moves")
+	errScriptKilled = &script.Error{Text: errKilled}
+	errScriptLong   = &script.Error{Text: "ERR the script has run for more than a minute"}
+	errScriptLost   = &script.Error{Text: errHalfway}
+	errScriptMemory = &script.Error{Text: exec.ErrOOM}
+)
+
+func (w *scriptRun) charge(n int64) {
+	if w.heap.Charge(n) {
+		w.charged += n
+	}
+}
+
+// Run executes the script, in a goroutine.
+func (w *scriptRun) Run(ctx context.Context) {
+	s := &w.node.scripts
+	select {
+	case s.places <- struct{}{}:
+	case <-ctx.Done(): // it is given up, or looks again below
+		s.places <- struct{}{}
+	}
+	w.ctx, w.begun = ctx, time.Now()
+	w.turn = w.begun
+	s.mu.Lock()
+	s.running[w] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.running, w)
+		s.mu.Unlock()
+		<-s.places
+		w.took = time.Since(w.begun)
+		if problem := recover(); problem != nil {
+			w.node.log.Error("a script panics", "panic", problem, "stack", string(debug.Stack()))
+			w.text = errInternal
+			w.reply.End()
+		}
+	}()
+	w.run()
+}
+
+func (w *scriptRun) run() {
+	s := &w.node.scripts
+	if w.script == nil {
+		if w.script, w.text = s.compile(w.heap, string(w.args[1])); w.text != "" {
+			return
+		}
+		s.library.Add(w.script)
+	}
+	if !w.heap.Charge(script.MachineBytes) {
+		w.text = exec.ErrOOM
+		return
+	}
+	defer w.heap.Refund(script.MachineBytes)
+	x := s.runners.Get().(*runner)
+	x.begin(w)
+	m := x.machine
+	err := m.Run(script.Run{
+		Script: w.script, Keys: w.args[3 : 3+w.keys], Args: w.args[3+w.keys:],
+		ReadOnly: w.readOnly || w.script.Flags&script.NoWrites != 0, Host: x,
+	})
+	if err == nil {
+		err = m.Reply(w.version, func(part []byte) bool { return w.reply.Append(w.heap, part) })
+	}
+	if err != nil {
+		w.fail(err)
+	}
+	granted := m.Granted()
+	m.End()
+	x.end()
+	s.runners.Put(x) // not behind a panic
+	w.heap.Refund(granted)
+}
+
+// fail notes why the script has ended.
+func (w *scriptRun) fail(err error) {
+	w.reply.End()
+	var thrown *script.Error
+	switch {
+	case errors.As(err, &thrown):
+		w.text = thrown.Text
+	case errors.Is(err, errScriptMoved):
+		w.moved = true
+	case errors.Is(err, errScriptGone):
+		w.text = errCanceled
+	default:
+		w.text = "ERR " + err.Error()
+	}
+}
+
+// Reply answers EVAL, on the loop.
+func (w *scriptRun) Reply(r *exec.Request) {
+	host := r.Host.(*request)
+	host.worker.Count.Add(&w.count)
+	w.timing.end(w.took)
+	switch {
+	case w.moved:
+		host.resend(w)
+	case w.text != "":
+		r.Fail(w.text)
+	default:
+		w.reply.Answer(r)
+	}
+}
+
+// resend has the sender send EVAL again, of which nothing was executed: to the next owner, or here if the
+// partition has come back.
+func (r *request) resend(w *scriptRun) {
+	slot := ring.Slot(w.args[3])
+	if r.conn.pipe == nil && r.view.Standing[w.partition] == ownership.Serving {
+		r.Fail(errTakingOver)
+		return
+	}
+	r.refuse(slot, w.partition)
+}
+
+// End frees what Reply has not used.
+func (w *scriptRun) End() {
+	w.reply.End()
+	w.heap.Refund(w.charged)
+	w.charged = 0
+	w.input.Release()
+	w.input = nil
+}
+
+// check returns why the script must end now, if it must.
+func (w *scriptRun) check() error {
+	work, held := w.ctx.(*workContext)
+	wrote := w.wrote.Load()
+	switch {
+	case w.killed.Load() && !wrote:
+		return errScriptKilled
+	case w.node.ctx.Err() != nil:
+		return errScriptLost
+	case w.ctx.Err() != nil && !wrote:
+		return errScriptGone
+	case held && work.isOverdue():
+		return errScriptLost
+	case held && w.single && !wrote && w.keyed && work.isLost():
+		return errScriptMoved
+	case time.Since(w.begun) > w.node.scripts.maxRun:
+		return errScriptLong
+	}
+	return nil
+}
+
+// workContext returns what ends the work of a command: if the script has changed something, not that its client has
+// gone.
+func (w *scriptRun) workContext() context.Context {
+	if !w.wrote.Load() {
+		return w.ctx
+	}
+	work, held := w.ctx.(*workContext)
+	if !held {
+		return w.node.ctx
+	}
+	return &workContext{Context: w.node.ctx, node: work.node, partition: work.partition, held: work.held, fences: work.fences}
+}
+
+// runner executes scripts: a machine, of which it is the Host, and a request of its own for their commands.
+type runner struct {
+	exec.Request
+	node    *Node
+	machine *script.Machine
+	worker  exec.Worker
+	conn    exec.Conn
+	state   session.State
+	run     *scriptRun
+	later   exec.Work // what the present command has left to do
+}
+
+func (n *Node) newRunner() any {
+	x := &runner{node: n, machine: script.NewMachine()}
+	x.conn.State = &x.state
+	n.equip(&x.Request, &x.worker)
+	x.Request.Host = runnerHost{x: x}
+	return x
+}
+
+func (x *runner) begin(w *scriptRun) {
+	x.run = w
+	x.state.Executing = true
+	x.Partition = w.partition
+	x.Request.Hold = nil
+	if w.keyed {
+		x.Request.Hold = x.node.engine.Holder(w.partition)
+	}
+}
+
+func (x *runner) end() {
+	x.EndScripted()
+	x.run.count.Add(&x.worker.Count)
+	x.worker.Count = exec.Counters{}
+	x.run, x.Request.Hold = nil, nil
+}
+
+// Look is script.Host's.
+func (x *runner) Look() error {
+	w := x.run
+	if err := w.check(); err != nil {
+		return err
+	}
+	if time.Since(w.turn) > placeTurn {
+		places := x.node.scripts.places
+		<-places // whoever waits longest gets it
+		places <- struct{}{}
+		w.turn = time.Now()
+	}
+	return nil
+}
+
+// More is script.Host's.
+func (x *runner) More(n int64) bool { return x.Heap.Charge(n) }
+
+// Log is script.Host's.
+func (x *runner) Log(level int, line string) {
+	levels := [...]slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
+	x.node.log.Log(context.Background(), levels[level], "script: "+line)
+}
+
+// Knows is script.Host's.
+func (x *runner) Knows(args [][]byte) bool {
+	c, _ := command.Resolve(nil, args)
+	return c != nil
+}
+
+// Call is script.Host's.
+func (x *runner) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
+	x.EndScripted() // of the command before
+	x.BeginScripted(&x.conn, x.run.now)
+	x.state.Version = v
+	if text := x.refuse(args); text != "" {
+		x.Out = resp.AppendError(x.Out, text)
+		return x.Out, nil
+	}
+	if end = x.await(); end != nil {
+		return nil, end
+	}
+	if x.Cmd.Flags&command.Write != 0 || isPublish(x.Cmd) {
+		x.run.wrote.Store(true)
+	}
+	x.worker.Count.Commands[x.Cmd.ID]++
+	x.execute()
+	if x.later != nil {
+		x.goOn()
+	}
+	reply, ok := x.TakeScripted()
+	if !ok {
+		return nil, errScriptMemory
+	}
+	return reply, nil
+}
+
+// refuse returns why a script may not execute a command; otherwise it prepares the request.
+func (x *runner) refuse(args [][]byte) (text string) {
+	c := command.Lookup(args[0])
+	if c != nil && c.Subs != nil && len(args) > 1 {
+		c = c.Sub(args[1])
+	}
+	switch {
+	case c == nil, !c.Built, c.Flags&command.Internal != 0:
+		return errUnknown
+	case !c.ArityOK(len(args)):
+		return errWrongArgs
+	case c.Flags&command.NoScript != 0 || c.Subs != nil:
+		return errNoScripts
+	case x.machine.ReadOnly() && (c.Flags&command.Write != 0 || isPublish(c)):
+		return errReadOnly
+	}
+	switch x.Cmd, x.Args = c, args; plans[c.ID].keys {
+	case oneKey, oneSlot, anySlots:
+	default:
+		if !isLocal(c.ID) {
+			return errNoScripts
+		}
+	}
+	x.Keys, _ = c.AppendKeys(x.Keys[:0], args)
+	x.Partitions = x.Partitions[:0]
+	for _, at := range x.Keys {
+		p := ring.PartitionOf(args[at])
+		if !x.run.keyed || p != x.run.partition {
+			return errNotLocal
+		}
+		x.Partitions = append(x.Partitions, p)
+	}
+	if isPublish(c) && x.node.view.Load().Standing[ring.PartitionOf(args[1])] != ownership.Serving {
+		return errNotLocalChannel
+	}
+	return ""
+}
+
+func isPublish(c *command.Command) bool { return c.ID == command.Publish || c.ID == command.SPublish }
+
+// isLocal reports whether scripts may execute a command that needs no key.
+func isLocal(id command.ID) bool {
+	return id == command.Time || id == command.Ping || id == command.Echo
+}
+
+// await waits until the node knows that it may serve the partition. It returns why the script must end.
+func (x *runner) await() error {
+	for {
+		if err := x.run.check(); err != nil {
+			return err
+		}
+		if !x.run.keyed || !x.node.isFenced(x.node.cfg.Group.Clock()) {
+			return nil
+		}
+		time.Sleep(fencedPause)
+	}
+}
+
+// execute executes the present command. It may leave something to do.
+func (x *runner) execute() {
+	switch c := x.Cmd; {
+	case c.ID == command.Time:
+		x.Out = resp.AppendArray(x.Out, 2)
+		for _, part := range [...]int64{x.Now / 1000, x.Now % 1000 * 1000} {
+			x.ReplyBulk(strconv.AppendInt(nil, part, 10))
+		}
+	case isPublish(c):
+		x.node.publish(&x.Request, x.node.view.Load(), x.node.cfg.Group.Clock())
+	case plans[c.ID].handler == nil:
+		if out, _, ok := x.node.session.Do(&x.state, c, x.Args, x.Out); ok {
+			x.Out = out
+		}
+	default:
+		plans[c.ID].handler(&x.Request)
+	}
+}
+
+// goOn does what the present command has left to do.
+func (x *runner) goOn() {
+	for x.later != nil {
+		w := x.later
+		x.later = nil
+		ctx := x.run.workContext()
+		w.Run(ctx)
+		if waiter, ok := w.(exec.Waiter); ok {
+			waiter.Await(ctx)
+		}
+		w.Reply(&x.Request)
+		w.End()
+	}
+}
+
+// runnerHost is the exec.Host of a runner: nothing that a command of a script leaves for later is left for long.
+type runnerHost struct {
+	exec.Host
+	x *runner
+}
+
+// AnswerLater has f called when the handler has returned.
+func (h runnerHost) AnswerLater(f func(ctx context.Context) (reply []byte)) {
+	h.GatherLater(func(ctx context.Context, reply *exec.Gathered) { reply.Head = f(ctx) })
+}
+
+// GatherLater has f called when the handler has returned.
+func (h runnerHost) GatherLater(f func(ctx context.Context, reply *exec.Gathered)) {
+	h.x.later = &gathering{f: f}
+}
+
+// gathering is the Work of GatherLater.
+type gathering struct {
+	f     func(ctx context.Context, reply *exec.Gathered)
+	reply exec.Gathered
+}
+
+func (g *gathering) Run(ctx context.Context) { g.f(ctx, &g.reply) }
+func (g *gathering) Reply(r *exec.Request)   { g.reply.Answer(r) }
+func (g *gathering) End()                    { g.reply.End() }
+
+// Later has w done when the handler has returned.
+func (h runnerHost) Later(w exec.Work) { h.x.later = w }
+
+// HoldOn does nothing: the script holds its partition.
+func (h runnerHost) HoldOn(engine.Txn) {}
+
+// KeepArgs has the arguments copied: the next command of the script overwrites them.
+func (h runnerHost) KeepArgs() (*netloop.Buffer, bool) { return nil, false }
+
+// Again executes the present command again.
+func (h runnerHost) Again() { plans[h.x.Cmd.ID].handler(&h.x.Request) }

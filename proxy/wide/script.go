@@ -1,0 +1,111 @@
+package wide
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
+
+// SCRIPT LOAD, EXISTS, FLUSH, SHOW and KILL: of all nodes, and of the proxy, which keeps the bodies that its clients
+// have sent.
+
+// maxScript bounds the body of SCRIPT LOAD, in bytes.
+const maxScript = 1 << 20
+
+// script merges what nodes answer about scripts.
+type script struct {
+	call   *Call
+	reply  []byte // the first one; nil: none yet
+	exists []bool // SCRIPT EXISTS: whether all nodes know it
+	failed error  // what some nodes have answered
+	rank   int    // of failed: an error of a higher rank counts
+}
+
+func askScript(c *Call, q *Question) error {
+	q.merge = &script{call: c}
+	return nil
+}
+
+func askScriptFlush(c *Call, q *Question) error {
+	c.Host.FlushScripts()
+	return askScript(c, q)
+}
+
+func askScriptKill(c *Call, q *Question) error {
+	q.AboutNodes = true
+	return askScript(c, q)
+}
+
+// Begin forgets nothing: all rounds ask the same.
+func (m *script) Begin() {}
+
+// Add takes a node's answer.
+func (m *script) Add(a Answer) error {
+	switch {
+	case resp.IsError(a.Reply):
+		text := strings.TrimRight(string(a.Reply[1:]), "\r\n")
+		rank := 1
+		if strings.HasPrefix(text, "UNKILLABLE") { // says more than NOTBUSY of another node
+			rank = 2
+		}
+		if rank > m.rank {
+			m.failed, m.rank = errors.New(text), rank
+		}
+		return nil
+	case m.call.Command.Name == "script|exists":
+		return m.addExists(a.Reply)
+	case m.reply == nil:
+		m.reply = bytes.Clone(a.Reply)
+	}
+	return nil
+}
+
+func (m *script) addExists(reply []byte) error {
+	n, header, ok := resp.DecodeArray(reply)
+	if names := len(m.call.Args) - 2; !ok || n != names {
+		return errMerge
+	}
+	if m.exists == nil {
+		m.exists = make([]bool, n)
+		for i := range m.exists {
+			m.exists[i] = true
+		}
+	}
+	rest := reply[header:]
+	var scan resp.Scanner
+	for i := range n {
+		if scan.Scan(rest) != resp.Done {
+			return errMerge
+		}
+		m.exists[i] = m.exists[i] && string(rest[:scan.Len()]) == ":1\r\n"
+		rest = rest[scan.Len():]
+	}
+	return nil
+}
+
+// Reply appends the reply. A script that only this proxy keeps exists, and an error of one node says nothing about
+// KILL and SHOW at the others.
+func (m *script) Reply(dst []byte) []byte {
+	c := m.call
+	switch name := c.Command.Name; {
+	case m.exists != nil:
+		dst = resp.AppendArray(dst, len(m.exists))
+		for i, exists := range m.exists {
+			n := int64(0)
+			if exists || c.Host.HasScript(c.Args[2+i]) {
+				n = 1
+			}
+			dst = resp.AppendInt(dst, n)
+		}
+		return dst
+	case m.failed != nil && (m.reply == nil || name == "script|load" || name == "script|flush"):
+		return resp.AppendError(dst, m.failed.Error())
+	case m.reply == nil:
+		return resp.AppendError(dst, errMerge.Error())
+	case name == "script|load":
+		c.Host.KeepScript(c.Args[2])
+	}
+	return append(dst, m.reply...)
+}
