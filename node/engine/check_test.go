@@ -225,3 +225,15 @@ func (l *largeSpace) checkExtents(tb testing.TB) int64 {
 	}
 	return int64(fresh) * extentSize
 }
+
+// checkCounts compares Counts with Count.
+func (e *Engine) checkCounts(tb testing.TB) {
+	tb.Helper()
+	var counts [Partitions]uint32
+	e.Counts(&counts)
+	for p, n := range counts {
+		if want := e.Count(uint16(p)); int(n) != want {
+			tb.Errorf("%d keys are in partition %d, not %d", n, p, want)
+		}
+	}
+}

@@ -268,3 +268,26 @@ func (e *Engine) Count(p uint16) int {
 	}
 	return int(s.partition(p).count) - s.values.countUnfinished(p)
 }
+
+// Counts sets counts to what Count returns for each partition. It locks each shard once, which takes less time
+// than it would to lock one for each partition.
+func (e *Engine) Counts(counts *[Partitions]uint32) {
+	clear(counts[:])
+	for i := range e.shards {
+		e.shards[i].addCounts(counts)
+	}
+}
+
+func (s *shard) addCounts(counts *[Partitions]uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.partitions == nil {
+		return
+	}
+	for p := s.number; p < Partitions; p += len(s.e.shards) {
+		counts[p] = s.partition(uint16(p)).count
+	}
+	for _, at := range s.values.unfinished {
+		counts[s.values.partitionOf(at)]--
+	}
+}

@@ -327,6 +327,7 @@ func (m *model) finish() {
 		m.walk(p, 50)
 	}
 	m.e.checkSums(m.tb)
+	m.e.checkCounts(m.tb)
 	for len(m.drops) > 0 {
 		m.goOnDropping(0, 100)
 	}

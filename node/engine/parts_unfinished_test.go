@@ -52,6 +52,7 @@ func (f *bagFeed) wantAbsent(key string) {
 			f.tb.Errorf("Resize of an unfinished value: %v", err)
 		}
 	})
+	f.replica.checkCounts(f.tb)
 	if _, done := f.replica.Walk(p, 0, 1000, 1, func(item Item) bool {
 		f.tb.Errorf("Walk visits %q", item.Key())
 		return true

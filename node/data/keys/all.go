@@ -37,13 +37,19 @@ func dbSize(r *exec.Request) {
 
 // Count returns how many keys the partitions hold.
 func Count(e *engine.Engine, wanted *ring.PartitionSet) int64 {
-	total := 0
-	for p := range uint16(ring.Partitions) {
-		if wanted.Has(p) {
-			total += e.Count(p)
+	var counts [ring.Partitions]uint32
+	return countAll(e, wanted, &counts)
+}
+
+// countAll returns how many keys the partitions hold. It sets counts for all partitions.
+func countAll(e *engine.Engine, wanted *ring.PartitionSet, counts *[ring.Partitions]uint32) (total int64) {
+	e.Counts(counts)
+	for p, n := range counts {
+		if wanted.Has(uint16(p)) {
+			total += int64(n)
 		}
 	}
-	return int64(total)
+	return total
 }
 
 // flush: FLUSHALL [ASYNC | SYNC], FLUSHDB [ASYNC | SYNC]

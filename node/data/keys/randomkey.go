@@ -56,13 +56,14 @@ type search struct {
 // someKey returns a random key of the partitions, all about equally probable, or nil if there is
 // none. count is the number of keys. The key is a copy.
 func (s *search) someKey(r *exec.Request, wanted *ring.PartitionSet) (key []byte, count int64) {
-	if count = Count(r.Engine, wanted); count == 0 {
+	var counts [ring.Partitions]uint32
+	if count = countAll(r.Engine, wanted, &counts); count == 0 {
 		return nil, 0
 	}
 	at, first := rand.Int64N(count), 0
 	for p := range uint16(ring.Partitions) {
 		if wanted.Has(p) {
-			if at -= int64(r.Engine.Count(p)); at < 0 {
+			if at -= int64(counts[p]); at < 0 {
 				first = int(p)
 				break
 			}
