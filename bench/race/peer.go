@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/bench/load"
+	"github.com/dunlin-cache/dunlin/internal/freeport"
 )
 
 const (
@@ -262,31 +262,12 @@ func (l *live) end() {
 	}
 }
 
-// taken has the ports that freeAddr has returned. Only the main goroutine uses it.
-var taken = map[int]bool{}
-
-// freeAddr returns a loopback address that is free for TCP and UDP, below the
-// ephemeral ports: the load's connections cannot take it before its server.
+// freeAddr returns a loopback address that is free for TCP and UDP, below the ephemeral ports: the load's
+// connections cannot take it before its server, nor can another process of tests or benchmarks.
 func freeAddr() string {
-	for {
-		port := 12000 + rand.IntN(20000)
-		addr := fmt.Sprintf("127.0.0.1:%d", port)
-		if !taken[port] && isFree(addr) {
-			taken[port] = true
-			return addr
-		}
-	}
-}
-
-func isFree(addr string) bool {
-	tcp, err := net.Listen("tcp", addr)
+	port, err := freeport.Choose()
 	if err != nil {
-		return false
+		panic(err)
 	}
-	defer func() { _ = tcp.Close() }()
-	udp, err := net.ListenPacket("udp", addr)
-	if err != nil {
-		return false
-	}
-	return udp.Close() == nil
+	return freeport.Loopback(port)
 }

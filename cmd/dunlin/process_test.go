@@ -7,18 +7,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/freeport"
 	"github.com/dunlin-cache/dunlin/metrics/status"
 )
 
@@ -126,20 +125,14 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// freeAddress returns a loopback address that was free a moment ago, with a port
-// below those that the system gives to outgoing connections.
+// freeAddress returns a loopback address that no other test process gets.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", loopback(strconv.Itoa(10000+rand.IntN(22000))))
-		if err != nil {
-			continue
-		}
-		defer l.Close()
-		return l.Addr().String()
+	port, err := freeport.Choose()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("cannot find a free port")
-	return ""
+	return freeport.Loopback(port)
 }
 
 // clients reads the client address from what `dunlin local` prints.

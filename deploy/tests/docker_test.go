@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -222,17 +224,38 @@ func talk(t *testing.T, port, request, want string) {
 	exchange(t, c, request, want)
 }
 
-// freePorts returns ports on which nobody listens at present.
+// freePorts returns ports that no other test process gets.
 func freePorts(t *testing.T, n int) (ports []string) {
 	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		_, port, _ := net.SplitHostPort(l.Addr().String())
+		_, port, _ := net.SplitHostPort(freePort(t))
 		ports = append(ports, port)
 	}
 	return ports
+}
+
+// freePort returns the address of a port that no other test process gets: it is locked, as those of package
+// internal/freeport are, and below those that the system gives to connections.
+func freePort(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), "dunlin-ports")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		port := strconv.Itoa(12_000 + rand.IntN(20_000))
+		file, err := syscall.Open(filepath.Join(dir, port), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o666)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+				l.Close()
+				return l.Addr().String() // the lock lasts as long as this process
+			}
+		}
+		syscall.Close(file)
+	}
+	t.Fatal("cannot find a free port")
+	return ""
 }

@@ -4,9 +4,12 @@ package redistest
 import (
 	"net"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/freeport"
 )
 
 // patience is for a server to accept, on a machine busy with other tests.
@@ -18,8 +21,12 @@ const patience = 30 * time.Second
 func Start(t testing.TB, args ...string) (addr string) {
 	t.Helper()
 	path := find(t)
-	addr = freeAddr(t)
-	_, port, _ := net.SplitHostPort(addr)
+	number, err := freeport.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr = freeport.Loopback(number)
+	port := strconv.Itoa(number)
 	cmd := exec.Command(path, append([]string{
 		"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no",
 		"--dir", t.TempDir(),
@@ -71,16 +78,4 @@ func find(t testing.TB) (path string) {
 		t.Skip("redis-server is not installed: expectations are not compared with the original")
 	}
 	return path
-}
-
-// freeAddr is an address whose port was free a moment ago. Losing it to another process since then
-// fails the test.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }

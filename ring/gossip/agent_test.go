@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/freeport"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -189,12 +189,11 @@ func TestSearchBeforeFounding(t *testing.T) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Choose()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // TestColdStart: all members of a cluster start at once, in random order, and know each other's

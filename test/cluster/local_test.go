@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dunlin-cache/dunlin/internal/freeport"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
@@ -35,18 +36,11 @@ func startLocal(t *testing.T, flags ...string) *harness.Member {
 // freeRange returns an address with a free port that n-1 more free ports follow.
 func freeRange(t *testing.T, n int) string {
 	t.Helper()
-	for range 100 {
-		first := harness.FreeAddr(t)
-		ok := true
-		for i := 1; i < n && ok; i++ {
-			ok = harness.IsFree(portAfter(first, i))
-		}
-		if ok {
-			return first
-		}
+	first, err := freeport.ChooseRow(n)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("cannot find %d free ports in a row", n)
-	return ""
+	return freeport.Loopback(first)
 }
 
 func portAfter(addr string, n int) string {

@@ -7,12 +7,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -373,12 +376,28 @@ func (c *cluster) load() {
 	}
 }
 
+// freePort returns the address of a port that no other test process gets: it is locked, as those of package
+// internal/freeport are, and below those that the system gives to connections.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	dir := filepath.Join(os.TempDir(), "dunlin-ports")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	for range 1000 {
+		port := strconv.Itoa(12_000 + rand.IntN(20_000))
+		file, err := syscall.Open(filepath.Join(dir, port), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o666)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+				l.Close()
+				return l.Addr().String() // the lock lasts as long as this process
+			}
+		}
+		syscall.Close(file)
+	}
+	t.Fatal("cannot find a free port")
+	return ""
 }
