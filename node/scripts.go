@@ -83,7 +83,9 @@ func eval(r *request) {
 	}
 	if x := r.transaction; x != nil {
 		w.keyed, w.partition = x.keyed, x.partition
-		w.wrote.Store(x.wrote) // EXEC is executed to its end
+		if x.wrote {
+			w.write() // EXEC is executed to its end
+		}
 	} else if w.keyed = w.keys > 0; w.keyed {
 		w.partition = r.Partition
 	}
@@ -217,21 +219,20 @@ func showScript(r *request) {
 func killScripts(r *request) {
 	r.Cover()
 	s := &r.node.scripts
-	killed, wrote := false, false
+	some, wrote := false, false
 	s.mu.Lock()
 	for w := range s.running {
 		switch {
 		case !w.isBusy():
-		case w.wrote.Load():
-			wrote = true
+		case w.kill():
+			some = true
 		default:
-			w.killed.Store(true)
-			killed = true
+			wrote = true
 		}
 	}
 	s.mu.Unlock()
 	switch {
-	case killed:
+	case some:
 		r.ReplyOK()
 	case wrote:
 		r.Fail(errUnkillable)

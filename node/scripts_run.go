@@ -53,17 +53,31 @@ type scriptRun struct {
 	timing    timingLater
 	took      time.Duration
 
-	ctx    context.Context
-	begun  time.Time
-	turn   time.Time   // since when it has its place
-	wrote  atomic.Bool // a command was executed that may have changed something
-	killed atomic.Bool
+	ctx   context.Context
+	begun time.Time
+	turn  time.Time // since when it has its place
+	state atomic.Int32
 
 	reply exec.Gathered
 	text  string // not empty: an error
 	moved bool   // nothing was executed: the partition moves
 	count exec.Counters
 }
+
+// The states of a scriptRun. One that has written is not killed, and one that is killed does not write.
+const (
+	reads  int32 = iota // no command was executed that may have changed something
+	writes              // one was
+	killed              // by SCRIPT KILL
+)
+
+// write notes that the next command may change something. It reports false if the script was killed before.
+func (w *scriptRun) write() bool { return w.state.CompareAndSwap(reads, writes) || w.hasWritten() }
+
+// kill ends the script, and reports false if it has written.
+func (w *scriptRun) kill() bool { return w.state.CompareAndSwap(reads, killed) || !w.hasWritten() }
+
+func (w *scriptRun) hasWritten() bool { return w.state.Load() == writes }
 
 var (
 	errScriptGone   = errors.New("nobody waits for the script")
@@ -123,6 +137,8 @@ func (w *scriptRun) run() {
 	defer w.heap.Refund(script.MachineBytes)
 	x := s.runners.Get().(*runner)
 	x.begin(w)
+	whole := false
+	defer func() { x.end(whole) }()
 	m := x.machine
 	err := m.Run(script.Run{
 		Script: w.script, Keys: w.args[3 : 3+w.keys], Args: w.args[3+w.keys:],
@@ -134,11 +150,7 @@ func (w *scriptRun) run() {
 	if err != nil {
 		w.fail(err)
 	}
-	granted := m.Granted()
-	m.End()
-	x.end()
-	s.runners.Put(x) // not behind a panic
-	w.heap.Refund(granted)
+	whole = true
 }
 
 // fail notes why the script has ended.
@@ -195,9 +207,9 @@ func (w *scriptRun) End() {
 // check returns why the script must end now, if it must.
 func (w *scriptRun) check() error {
 	work, held := w.ctx.(*workContext)
-	wrote := w.wrote.Load()
+	wrote := w.hasWritten()
 	switch {
-	case w.killed.Load() && !wrote:
+	case w.state.Load() == killed:
 		return errScriptKilled
 	case w.node.ctx.Err() != nil:
 		return errScriptLost
@@ -216,7 +228,7 @@ func (w *scriptRun) check() error {
 // workContext returns what ends the work of a command: if the script has changed something, not that its client has
 // gone.
 func (w *scriptRun) workContext() context.Context {
-	if !w.wrote.Load() {
+	if !w.hasWritten() {
 		return w.ctx
 	}
 	work, held := w.ctx.(*workContext)
@@ -256,11 +268,21 @@ func (x *runner) begin(w *scriptRun) {
 	}
 }
 
-func (x *runner) end() {
+// end gives back what the run has taken, and the runner if it is whole: behind a panic it is not used again.
+func (x *runner) end(whole bool) {
+	x.Heap.Refund(x.machine.Granted())
+	if x.later != nil {
+		x.later.End()
+		x.later = nil
+	}
 	x.EndScripted()
 	x.run.count.Add(&x.worker.Count)
 	x.worker.Count = exec.Counters{}
 	x.run, x.Request.Hold = nil, nil
+	if whole {
+		x.machine.End()
+		x.node.scripts.runners.Put(x)
+	}
 }
 
 // Look is script.Host's.
@@ -306,7 +328,9 @@ func (x *runner) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 		return nil, end
 	}
 	if x.Cmd.Flags&command.Write != 0 || isPublish(x.Cmd) {
-		x.run.wrote.Store(true)
+		if !x.run.write() {
+			return nil, errScriptKilled
+		}
 	}
 	x.worker.Count.Commands[x.Cmd.ID]++
 	x.execute()
@@ -402,14 +426,18 @@ func (x *runner) goOn() {
 	for x.later != nil {
 		w := x.later
 		x.later = nil
-		ctx := x.run.workContext()
-		w.Run(ctx)
-		if waiter, ok := w.(exec.Waiter); ok {
-			waiter.Await(ctx)
-		}
-		w.Reply(&x.Request)
-		w.End()
+		x.finish(w)
 	}
+}
+
+func (x *runner) finish(w exec.Work) {
+	defer w.End()
+	ctx := x.run.workContext()
+	w.Run(ctx)
+	if waiter, ok := w.(exec.Waiter); ok {
+		waiter.Await(ctx)
+	}
+	w.Reply(&x.Request)
 }
 
 // runnerHost is the exec.Host of a runner: nothing that a command of a script leaves for later is left for long.

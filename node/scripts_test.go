@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/script"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -321,4 +325,60 @@ func TestScriptKeys(t *testing.T) {
 func lengthOf(c *client, key string) (n int) {
 	fmt.Sscanf(c.do("STRLEN "+key), "(integer) %d", &n)
 	return n
+}
+
+// failingHeap panics when a reply becomes long.
+type failingHeap struct{ exec.Heap }
+
+func (failingHeap) StageReply(int) (engine.Staged, error) { panic("no reply") }
+
+// failingWork panics, and notes that it has ended.
+type failingWork struct{ ended bool }
+
+func (*failingWork) Run(context.Context) { panic("no work") }
+func (*failingWork) Reply(*exec.Request) {}
+func (w *failingWork) End()              { w.ended = true }
+
+// TestScriptPanics: whatever panics in a script, or in a command of it, keeps no memory.
+func TestScriptPanics(t *testing.T) {
+	n := startLeveled(t)
+	s, err := script.Compile("local t = {} for i = 1, 1e5 do t[i] = 'x' .. i end return t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &scriptRun{node: n, script: s, args: make([][]byte, 3), heap: failingHeap{heapBudget{n}}}
+	w.Run(context.Background())
+	if w.text != errInternal || n.lists.Load() != 0 {
+		t.Errorf("it answers %q, and %d bytes are charged", w.text, n.lists.Load())
+	}
+	if len(n.scripts.places) != 0 || runningScripts(n) != 0 {
+		t.Error("it keeps its place")
+	}
+
+	x := n.newRunner().(*runner)
+	x.run = &scriptRun{node: n, ctx: context.Background()}
+	work := &failingWork{}
+	x.later = work
+	func() {
+		defer func() { _ = recover() }()
+		x.goOn()
+	}()
+	if !work.ended {
+		t.Error("what a command has left keeps what it has")
+	}
+}
+
+// TestScriptKilledOrWrites: a script that was told to be killed writes nothing, and one that has written is not killed.
+func TestScriptKilledOrWrites(t *testing.T) {
+	for range 1000 {
+		var w scriptRun
+		var killed, written bool
+		var both sync.WaitGroup
+		both.Go(func() { killed = w.kill() })
+		both.Go(func() { written = w.write() })
+		both.Wait()
+		if killed == written {
+			t.Fatalf("killed: %t, written: %t", killed, written)
+		}
+	}
 }

@@ -62,6 +62,7 @@ func (s *State) Reset(l Limits) {
 	s.used = s.base
 	s.stop.Store(false)
 	s.random.seed(0)
+	clear(s.pinned)
 	s.pinned = s.pinned[:0]
 	s.running = s.main
 	s.main.reset()

@@ -102,6 +102,9 @@ func (t *thread) reset() {
 		clear(t.stack[:t.high])
 	}
 	t.high = 0
+	for f := t.first; f != nil && (f.closure != nil || f.builtin != nil); f = f.inner {
+		f.closure, f.builtin = nil, nil // which may keep much alive
+	}
 	if t.frameCount > 1000 {
 		t.first.inner = nil
 		t.frameCount = 0

@@ -53,6 +53,8 @@ type Machine struct {
 	readOnly bool
 	result   lua.Value
 	setup    lua.Value // sets KEYS and ARGV
+	answer   lua.Value // has the encoder write the result
+	encoder  *encoder
 	run      *Run
 	main     lua.Value
 }
@@ -77,6 +79,7 @@ func NewMachine() *Machine {
 	s.Globals.SetString("ARGV", lua.TableValue(s.NewTable(0, 0)))
 	m.protect()
 	m.setup = s.Function(m.prepare)
+	m.answer = s.Function(func(*lua.Call) { m.encoder.result() })
 	s.Look = func() error { return m.host.Look() }
 	s.Caught = caught
 	s.Seal()
@@ -127,11 +130,11 @@ func (m *Machine) list(words [][]byte) lua.Value {
 
 // End forgets the run.
 func (m *Machine) End() {
-	m.result, m.main, m.run = lua.Nil, lua.Nil, nil
+	m.result, m.main, m.run, m.encoder = lua.Nil, lua.Nil, nil, nil
 	m.state.Globals.SetString("KEYS", lua.Nil)
 	m.state.Globals.SetString("ARGV", lua.Nil)
 	m.state.Reset(lua.Limits{Steps: noSteps, Bytes: FreeBytes})
-	clear(m.words)
+	clear(m.words[:cap(m.words)])
 	if m.host = nil; cap(m.text) > FreeBytes {
 		m.text = nil
 	}

@@ -96,7 +96,7 @@ func (m *Machine) call(c *lua.Call, throws bool) {
 		m.text = nil
 	}
 	c.Spend(stepsOfCall)
-	d := decoder{m: m, c: c, rest: answer}
+	d := decoder{m: m, rest: answer}
 	v := d.value()
 	if resp.IsError(answer) && throws {
 		c.Throw(v)

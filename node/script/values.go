@@ -12,7 +12,6 @@ import (
 // decoder makes a value of Lua from a reply.
 type decoder struct {
 	m    *Machine
-	c    *lua.Call
 	rest []byte // of the reply
 }
 
@@ -143,11 +142,20 @@ type encoder struct {
 // Reply writes the result of the run as a reply for a client with that version of the protocol, in parts that are
 // valid during write. The error is an *Error: what was written is no reply then. It may also be the Host's.
 func (m *Machine) Reply(v resp.Version, write func(part []byte) bool) error {
-	e := encoder{m: m, v: v, write: write, out: m.text[:0]}
-	e.value(m.result, 0)
-	e.flush()
+	e := &encoder{m: m, v: v, write: write, out: m.text[:0]}
+	m.encoder = e
+	_, err := m.state.Call(m.answer) // to walk through tables takes steps, at which the Host may end the script
 	m.text = e.out[:0]
+	if err != nil {
+		return m.failure(m.run.Script, err)
+	}
 	return e.failed
+}
+
+// result writes the result of the run.
+func (e *encoder) result() {
+	e.value(e.m.result, 0)
+	e.flush()
 }
 
 func (e *encoder) fail(err error) {
