@@ -161,7 +161,11 @@ func TestPubSubWhileNodesJoinAndLeave(t *testing.T) {
 	joins.Start()
 	moved := time.Now().Add(5 * time.Second)
 	err := read(func() bool { return time.Now().After(moved) })
-	go c.Node(0).Term(30 * time.Second)
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		c.Node(0).Term(time.Minute)
+	}()
 	moved = time.Now().Add(5 * time.Second)
 	if err == nil {
 		err = read(func() bool { return time.Now().After(moved) })
@@ -172,6 +176,7 @@ func TestPubSubWhileNodesJoinAndLeave(t *testing.T) {
 	} else if err == nil {
 		err = read(func() bool { return received == sent })
 	}
+	<-left // the end of the test would kill it
 	switch why := gaveUp(t, append(c.Members, joins)); {
 	case err != nil && why != "":
 		t.Skipf("a node was given up, so this does not count: %v\n%s", err, why)
