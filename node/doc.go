@@ -10,6 +10,7 @@
 //	hold     of a partition, by a transaction that takes longer than a lock (transaction_run.go, hold.go)
 //	aside    a client that is paused, waits, or does not want all replies (clients.go)
 //	blocked  a command that waits for a key to have a value (blocked.go, woken.go)
+//	event    a keyspace notification, which a goroutine publishes (events.go)
 //	ticket   stands for a large reply until its proxy has fetched it (node/ticket)
 //	job      a command that a goroutine works on. A pipe goes on meanwhile (jobs.go)
 //	view     the present table as this node obeys it: serve, wait or refuse, for each partition

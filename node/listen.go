@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/node/broker"
@@ -74,7 +75,7 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 	}
 	answer := member.Noted
 	switch {
-	case l.Count == 0 || kind == pubsub.Pattern:
+	case l.Count == 0 || kind == pubsub.Pattern || kind == pubsub.Channel && keyevent.IsChannel(l.Name):
 		if !b.Listen(of.receiver, kind, l.Name, l.Count) {
 			return member.TooMany
 		}

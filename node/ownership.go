@@ -156,6 +156,7 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	}
 	n.view.Store(v)
 	n.reviewBlocked()
+	n.events.review()
 	n.log.Info("obeys table", "epoch", v.Epoch(), "nodes", len(v.Table.Nodes),
 		"serving", v.Count(ownership.Serving), "gained", v.Count(ownership.Gained))
 	for _, w := range n.workers {

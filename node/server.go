@@ -125,6 +125,7 @@ type Node struct {
 	pipes          pipeRegistry
 	monitors       *monitor.Hub
 	broker         *broker.Broker
+	events         events
 	following      following
 	subscribers    atomic.Pointer[pubsub.Limits] // what they may leave unread
 	tickets        ticket.Keeper[*pipe]
@@ -204,6 +205,7 @@ func Start(cfg Config) (*Node, error) {
 		Forms:    types.Forms(),
 		Share:    collectionShare,
 		Outside:  cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
+		Announce: func(key []byte, event engine.Event) { n.events.announce(key, event) },
 		Servers: engine.Servers{
 			Serves:  func(p uint16) bool { return n.servesBlocked(p) },
 			Serve:   func(t engine.Txn, w *engine.Waiter) (func(), bool) { return n.serveBlocked(t, w) },
@@ -217,6 +219,7 @@ func Start(cfg Config) (*Node, error) {
 		cfg: cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
 	}
+	n.events.node, n.events.wake = n, make(chan struct{}, 1)
 	n.overhead.Store(cfg.Overhead)
 	n.wakers.New = n.newWaker
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -227,6 +230,7 @@ func Start(cfg Config) (*Node, error) {
 	n.startReplication()
 	n.monitors = monitor.New(cfg.Group.Loops())
 	n.broker = broker.New(heapBudget{n}.Charge, heapBudget{n}.Refund)
+	n.goJob(func() { n.events.run(n.ctx) })
 	for _, l := range cfg.Group.Loops() {
 		n.workers = append(n.workers, newWorker(n, l))
 	}
@@ -278,6 +282,7 @@ func (n *Node) obeySettings(c *config.Config) {
 	n.subscribers.Store(&limits)
 	n.slow.Limit(c.SlowerThan(), c.SlowLogLen())
 	n.timing.Store(int64(timedFrom(&n.slow)))
+	n.events.obey(c.KeyspaceEvents())
 }
 
 // Addr returns the address that was bound, ip:port.

@@ -45,6 +45,7 @@ type Stats struct {
 	Pushed                            uint64 // messages to subscribers and proxies
 	SlowSubscribers                   uint64 // closed because they did not read them
 	LostMessages                      uint64 // that had no room on their way to a loop or a proxy
+	LostEvents                        uint64 // keyspace notifications that were not published
 
 	Inputs     uint64 // times that a connection had something to read
 	Outputs    uint64 // times that it had something to write
@@ -118,7 +119,7 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	s.Keys = keys.Count(n.engine, &covered)
 	b := n.broker
 	s.Channels, s.ShardChannels, s.Patterns = b.Topics(pubsub.Channel), b.Topics(pubsub.Shard), b.Patterns()
-	s.Published, s.LostMessages = b.Published(), b.Lost()
+	s.Published, s.LostMessages, s.LostEvents = b.Published(), b.Lost(), n.events.lost.Load()
 	s.PeakBytes = n.notePeak(s.Engine.Used)
 	s.EvictionAge = n.turnover.Age(time.Now(), s.Engine.Keys, s.Engine.Evicted)
 	return s, total.sinceReset, nil

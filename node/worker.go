@@ -70,6 +70,7 @@ func (n *Node) equip(r *exec.Request, w *exec.Worker) {
 	r.Encodings = func() exec.Encodings { return encodingsOf(n.settings) }
 	r.EvictsByFrequency = func() bool { return n.settings.EvictsByFrequency() }
 	r.Level = func() uint8 { return clusterLevel(n.view.Load().Table) }
+	r.Notices = exec.Notices{Events: &n.events.classes, Announce: n.events.note}
 }
 
 // The timers of a worker.
@@ -167,6 +168,9 @@ func (w *worker) sample() {
 		w.node.notePeak(w.node.engine.Used())
 		if w.node.following.hasEnded(w.loop.Now()) && w.node.broker.Keeps() {
 			w.node.goJob(w.node.broker.Forget)
+		}
+		if w.node.events.isLate() {
+			w.node.events.review()
 		}
 	}
 }

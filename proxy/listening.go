@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
@@ -65,15 +66,16 @@ type listening struct {
 
 // topic is what sessions of the worker subscribe to.
 type topic struct {
-	kind    pubsub.Kind
-	name    string
-	count   int    // of subscribers
-	version uint64 // grows with each change of count
-	ties    []*tie
-	last    *order.Node // the last one that was live
-	changes []change    // that are not acknowledged, by version
-	listed  bool        // in ready or blocked
-	place   int         // in listening.all
+	kind     pubsub.Kind
+	name     string
+	count    int    // of subscribers
+	version  uint64 // grows with each change of count
+	ties     []*tie
+	last     *order.Node // the last one that was live
+	changes  []change    // that are not acknowledged, by version
+	listed   bool        // in ready or blocked
+	place    int         // in listening.all
+	notifies bool        // it is a channel of keyspace notifications
 }
 
 // change is a subscription or the end of one, which is answered when it is acknowledged.
@@ -110,7 +112,7 @@ func newListening(w *worker) *listening { return &listening{w: w} }
 func (l *listening) topicOf(kind pubsub.Kind, name string) *topic {
 	t := l.topics[kind][name]
 	if t == nil {
-		t = &topic{kind: kind, name: name}
+		t = &topic{kind: kind, name: name, notifies: kind == pubsub.Channel && keyevent.IsChannel([]byte(name))}
 		if l.topics[kind] == nil {
 			l.topics[kind] = make(map[string]*topic)
 		}
@@ -242,7 +244,7 @@ func (l *listening) settle(t *topic) (steps int) {
 	steps = 1 + len(t.ties) + len(t.changes)
 	l.forgetVoid(t)
 	t.changes = slices.DeleteFunc(t.changes, func(c change) bool { return c.s.isClosed() })
-	if t.kind == pubsub.Pattern {
+	if l.isEverywhere(t) {
 		nodes := l.w.order.Nodes()
 		steps += len(nodes)
 		for _, n := range nodes {
@@ -261,6 +263,12 @@ func (l *listening) settle(t *topic) (steps int) {
 		l.forget(t)
 	}
 	return steps
+}
+
+// isEverywhere reports whether all nodes must know a topic: patterns, and the channels of keyspace
+// notifications, which the owners of the keys publish.
+func (l *listening) isEverywhere(t *topic) bool {
+	return t.kind == pubsub.Pattern || t.notifies && l.w.order.Level() >= ring.EventsLevel
 }
 
 // settleChannel tells the owner of a channel and its heir. The owner does not send anything before all that
@@ -387,7 +395,7 @@ func (at *tie) Done(_ int32, reply []byte) {
 // withdraw tells the owner of a channel that it has no subscribers any more, when that was told to the owner
 // before: that may have said that it has some.
 func (l *listening) withdraw(t *topic, at *tie) {
-	if t.kind == pubsub.Pattern || t.count > 0 || !at.live {
+	if l.isEverywhere(t) || t.count > 0 || !at.live {
 		return
 	}
 	if owner := l.w.order.Owner(ring.PartitionOf([]byte(t.name))); owner != nil && owner != at.node && t.tieTo(owner) == nil {
@@ -442,7 +450,7 @@ func (l *listening) answer(t *topic) {
 
 // brokersOf returns the nodes that must know a topic; nil stands for an unknown one.
 func (l *listening) brokersOf(t *topic) []*order.Node {
-	if t.kind == pubsub.Pattern {
+	if l.isEverywhere(t) {
 		return l.w.order.Nodes()
 	}
 	l.owner[0] = l.w.order.Owner(ring.PartitionOf([]byte(t.name)))

@@ -22,11 +22,12 @@ import (
 //	8  blocking commands wait at nodes
 //	9  proxies listen to what is published (DUNLIN LISTEN), and clients publish and subscribe through them
 //	10 nodes run scripts
+//	11 nodes publish keyspace notifications, and proxies listen for them at all nodes
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 10
+const Level = 11
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -67,6 +68,9 @@ const PubSubLevel = 9
 
 // ScriptsLevel is the level of the cluster from which on clients may send scripts.
 const ScriptsLevel = 10
+
+// EventsLevel is the level of the cluster from which on nodes publish keyspace notifications.
+const EventsLevel = 11
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

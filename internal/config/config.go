@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -83,6 +84,12 @@ func (c *Config) SlowLogLen() int { return int(c.number("slowlog-max-len")) }
 
 // EncodingLimit returns one of the parameters that say how Redis keeps small values, by its name.
 func (c *Config) EncodingLimit(name string) int { return int(min(c.number(name), math.MaxInt32)) }
+
+// KeyspaceEvents returns the classes of keyspace notifications.
+func (c *Config) KeyspaceEvents() keyevent.Class {
+	classes, _ := keyevent.Parse(c.get("notify-keyspace-events"))
+	return classes
+}
 
 func (c *Config) get(name string) string {
 	c.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/glob"
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -22,6 +23,7 @@ const (
 	choice              // one of choices
 	policy              // one of choices, or Dunlin's name for some of them
 	output              // limits of clients' outputs, for each class
+	events              // classes of keyspace notifications
 )
 
 // errImmutable is Redis's text for a parameter that cannot change while the process runs.
@@ -45,7 +47,7 @@ type parameter struct {
 }
 
 // parameters are those that clients and tools ask for, by name. A parameter that has only one
-// possible value here, because Dunlin writes no disk and sends no notifications, is a choice of
+// possible value here, because Dunlin writes no disk, is a choice of
 // one: CONFIG SET accepts that value and refuses every other. The limits of encodings only say what
 // OBJECT ENCODING answers.
 var parameters = []parameter{
@@ -67,7 +69,7 @@ var parameters = []parameter{
 	{name: "maxclients", kind: integer, initial: strconv.Itoa(defaultMaxClients), min: 1, max: math.MaxUint32},
 	{name: "maxmemory", kind: memory, initial: "0", nodes: true},
 	{name: "maxmemory-policy", kind: policy, initial: defaultPolicy, choices: policyChoices(), nodes: true, cluster: true},
-	{name: "notify-keyspace-events", kind: choice, choices: []string{""}},
+	{name: "notify-keyspace-events", kind: events, nodes: true, cluster: true},
 	{name: "port", kind: static},
 	{name: "proto-max-bulk-len", kind: static, initial: strconv.Itoa(resp.DefaultLimits.MaxBulk)},
 	{name: "replica-read-only", kind: choice, initial: "yes", choices: []string{"yes"}},
@@ -199,6 +201,12 @@ func (p *parameter) check(value, present string) (stored, problem string) {
 		return "", p.wantsChoice()
 	case output:
 		return checkOutput(value, present)
+	case events:
+		c, ok := keyevent.Parse(value)
+		if !ok {
+			return "", "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
+		}
+		return c.String(), ""
 	}
 	return "", errImmutable
 }

@@ -74,6 +74,8 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Pushed) }),
 	counter("dunlin_node_lost_messages_total", "Messages that had no room on their way to a loop or a proxy.",
 		func(s *node.Stats) float64 { return float64(s.LostMessages) }),
+	counter("dunlin_node_lost_keyspace_events_total", "Keyspace notifications that there was no memory for.",
+		func(s *node.Stats) float64 { return float64(s.LostEvents) }),
 	counter("dunlin_node_slow_subscribers_total", "Subscribers closed because they did not read their messages.",
 		func(s *node.Stats) float64 { return float64(s.SlowSubscribers) }),
 	counter("dunlin_node_starved_connections_total",

@@ -31,6 +31,7 @@ type Broker struct {
 	patterns patterns
 	standIns standIns
 
+	notified  atomic.Int64  // channels of keyspace notifications with subscribers
 	published atomic.Uint64 // calls of Publish
 	lost      atomic.Uint64 // messages that found the queue of a receiver full
 	keeping   atomic.Int64  // bytes of the backlogs
@@ -65,6 +66,7 @@ const (
 type patterns struct {
 	mu   sync.RWMutex
 	list []*pattern
+	size atomic.Int64   // of list
 	at   map[string]int // in list, by text
 	// A message costs so many comparisons, and more for each byte of its channel's name.
 	fixed, perByte int
@@ -103,7 +105,7 @@ func (b *Broker) Listen(rc *Receiver, kind pubsub.Kind, name []byte, count int) 
 	_, s := b.stripeOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listen(kind, name, interest{receiver: rc, count: count})
+	b.count(kind, name, s.listen(kind, name, interest{receiver: rc, count: count}))
 	rc.note(kind, name, count)
 	return true
 }
@@ -119,10 +121,20 @@ func (b *Broker) ListenAs(mode Mode, rc *Receiver, kind pubsub.Kind, name []byte
 	if mode == Follow {
 		whole = s.replay(rc, kind, name, epoch)
 	}
-	s.listen(kind, name, interest{receiver: rc, count: count, ahead: mode == Ahead})
+	b.count(kind, name, s.listen(kind, name, interest{receiver: rc, count: count, ahead: mode == Ahead}))
 	rc.note(kind, name, count)
 	return whole
 }
+
+// count notes that there is one topic more or fewer, if it is a channel of keyspace notifications.
+func (b *Broker) count(kind pubsub.Kind, name []byte, by int64) {
+	if by != 0 && isEverywhere(kind, string(name)) {
+		b.notified.Add(by)
+	}
+}
+
+// WantsEvents reports whether anybody may listen to keyspace notifications.
+func (b *Broker) WantsEvents() bool { return b.notified.Load() > 0 || b.patterns.size.Load() > 0 }
 
 // note keeps what the receiver listens to, for Leave.
 func (rc *Receiver) note(kind pubsub.Kind, name []byte, count int) {
@@ -136,16 +148,23 @@ func (rc *Receiver) note(kind pubsub.Kind, name []byte, count int) {
 	}
 }
 
-func (s *stripe) listen(kind pubsub.Kind, name []byte, in interest) {
-	list := withInterest(replaceStandIn(s.topics[kind][string(name)], in.receiver), in)
+// listen returns by how many the topics become more.
+func (s *stripe) listen(kind pubsub.Kind, name []byte, in interest) (by int64) {
+	old := s.topics[kind][string(name)]
+	before := len(old)
+	list := withInterest(replaceStandIn(old, in.receiver), in)
 	switch {
-	case len(list) == 0:
+	case len(list) > 0 && s.topics[kind] == nil:
+		s.topics[kind] = map[string][]interest{string(name): list}
+		return 1
+	case len(list) > 0:
+		s.topics[kind][string(name)] = list
+		return int64(1 - min(before, 1))
+	case before > 0:
 		delete(s.topics[kind], string(name))
-		return
-	case s.topics[kind] == nil:
-		s.topics[kind] = make(map[string][]interest)
+		return -1
 	}
-	s.topics[kind][string(name)] = list
+	return 0
 }
 
 // withInterest returns the list with a receiver's interest, in the memory of the list.
@@ -180,6 +199,7 @@ func (p *patterns) listen(rc *Receiver, name []byte, count int) (ok bool) {
 	p.charge(of.glob, -1)
 	p.list[last] = nil
 	p.list = p.list[:last]
+	p.size.Add(-1)
 	delete(p.at, of.text)
 	return true
 }
@@ -197,6 +217,7 @@ func (p *patterns) add(rc *Receiver, name []byte, count int) (ok bool) {
 	of := &pattern{text: string(name), glob: compiled, interests: []interest{{receiver: rc, count: count}}}
 	p.at[of.text] = len(p.list)
 	p.list = append(p.list, of)
+	p.size.Add(1)
 	return true
 }
 

@@ -209,6 +209,34 @@ func TestTooManyPatterns(t *testing.T) {
 	}
 }
 
+// Whether anybody may listen to keyspace notifications.
+func TestWantsEvents(t *testing.T) {
+	b, _ := newBroker()
+	one, two := receiver(), receiver()
+	f := func(want bool) {
+		t.Helper()
+		if got := b.WantsEvents(); got != want {
+			t.Errorf("somebody wants events: %v", got)
+		}
+	}
+	event, other := []byte("__keyevent@0__:del"), []byte("c")
+	b.Listen(one, pubsub.Channel, other, 1)
+	b.Listen(one, pubsub.Shard, event, 1)
+	f(false)
+	b.Listen(one, pubsub.Channel, event, 1)
+	b.Listen(one, pubsub.Channel, event, 2)
+	b.Listen(two, pubsub.Channel, event, 1)
+	b.Listen(one, pubsub.Channel, event, 0)
+	b.Listen(one, pubsub.Channel, event, 0)
+	f(true)
+	b.Listen(two, pubsub.Channel, event, 0)
+	f(false)
+	b.Listen(two, pubsub.Pattern, other, 1)
+	f(true)
+	b.Leave(two)
+	f(false)
+}
+
 // No patterns make a message on a name of usual length cost more than MaxCost, and what goes is taken back.
 func TestCostOfPatterns(t *testing.T) {
 	b, _ := newBroker()

@@ -1,5 +1,6 @@
 // Package broker knows who listens to which channels, and passes on what is published. A node is the
-// broker of the channels whose slots it owns; patterns are known to the brokers of all nodes.
+// broker of the channels whose slots it owns; patterns, and the channels of keyspace notifications, are known to
+// the brokers of all nodes.
 //
 //	Publish ─▶ topic ─▶ queue of a Receiver ─ wake ─▶ its loop: Take ─▶ connections
 //

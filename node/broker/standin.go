@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 )
 
@@ -53,7 +54,7 @@ func (b *Broker) Told(keep func(name string) bool) (list []Told, done func()) {
 		s := &b.stripes[i]
 		for _, kind := range []pubsub.Kind{pubsub.Channel, pubsub.Shard} {
 			s.each(kind, func(name string) (cost int) {
-				if keep(name) {
+				if keep(name) && !isEverywhere(kind, name) {
 					list, size = b.appendTold(list, size, s, kind, name)
 				}
 				return 1
@@ -81,9 +82,17 @@ func (b *Broker) appendTold(list []Told, size int64, s *stripe, kind pubsub.Kind
 	return list, size
 }
 
+// isEverywhere reports whether a channel's subscribers are told to all nodes, so that nobody hands them over.
+func isEverywhere(kind pubsub.Kind, name string) bool {
+	return kind == pubsub.Channel && keyevent.IsChannel([]byte(name))
+}
+
 // Expect has a stand-in count until the receiver says itself what it listens to. It returns false if there
 // is no memory.
 func (b *Broker) Expect(t Told) (ok bool) {
+	if isEverywhere(t.Kind, t.Name) {
+		return true
+	}
 	size := int64(toldMemory + 2*len(t.Name))
 	b.standIns.mu.Lock()
 	defer b.standIns.mu.Unlock()

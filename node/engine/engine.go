@@ -35,6 +35,9 @@ type Config struct {
 	Share    int64         // a value with parts grows to a Share-th of MaxBytes (Parts.MayGrow); 0: to all of it
 	Outside  int64         // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
 	Servers  Servers       // of those that wait for keys; needed by Await
+	// Announce is called for an event of a key, with its shard locked; nil: nobody wants to know. It must not
+	// call the engine. key is a view, valid until it returns. Nothing is announced of copies.
+	Announce func(key []byte, event Event)
 
 	windowReach int64 // if not 0, another one: for tests
 }
@@ -66,6 +69,8 @@ type Engine struct {
 	incarnations atomic.Uint32
 	pinnedParts  atomic.Int64 // bytes that ValuePins keep
 	servers      Servers
+	announces    func(key []byte, event Event)
+	announcesNew atomic.Bool
 	spares       [numSpares]atomic.Int32 // of each kind, in how many places there may be memory to be had
 }
 
@@ -111,6 +116,7 @@ func New(cfg Config) (*Engine, error) {
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
 	e.pool.reserved.Store(int64(n) * ownPages * e.pool.pageCost())
 	e.pool.blocks.strained, e.share, e.servers = cfg.Strained, cfg.Share, cfg.Servers
+	e.announces = cfg.Announce
 	partitions := partitionTable(&e.indexes)
 	for i := range e.shards {
 		s := &e.shards[i]

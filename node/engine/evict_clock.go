@@ -304,6 +304,11 @@ func (s *shard) expire(ref handle) {
 func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
 	if !s.dropped.isDoomed(p) {
 		*count++
+		if count == &s.sums.Evicted {
+			s.announce(ref, Evicted)
+		} else {
+			s.announce(ref, Expired)
+		}
 	}
 	s.erase(p, tag, s.indexes.mustFind(p, tag, ref))
 	s.discards++

@@ -284,6 +284,7 @@ func (t Txn) lookup(key []byte) (entry, uint32) {
 			return entry{}, tag // it may expire for the holder only
 		}
 		s.sums.Expired++
+		s.announce(ref, Expired)
 		s.erase(t.p, tag, en)
 		return entry{}, tag
 	}
@@ -314,6 +315,9 @@ func (t Txn) publish(tag uint32, en entry, ref handle, h header, expireAt int64)
 	s.changed(tag)
 	if !en.found() {
 		s.indexes.insert(t.p, tag, ref)
+		if s.e.announcesNew.Load() {
+			s.announce(ref, Created)
+		}
 		if s.copies.kind != nil && s.copies.spares(t.number) {
 			s.copies.setRoom(true)
 		}

@@ -31,6 +31,7 @@ type Request struct {
 	DumpForValkey bool
 	// Level returns the protocol level of the cluster.
 	Level func() uint8
+	Notices
 
 	// Set once for all requests of one input.
 	conn *Conn
@@ -145,7 +146,7 @@ func (r *Request) ReadString(t engine.Txn, key []byte) (item engine.Item, found,
 // ReadOf is FindOf for a command that reads: it also counts the hit or miss.
 func (r *Request) ReadOf(t engine.Txn, key []byte, typ engine.Type) (item engine.Item, found, ok bool) {
 	item, found, ok = r.FindOf(t, key, typ)
-	r.Worker.Count.Lookup(found)
+	r.Lookup(found, key)
 	return item, found, ok
 }
 

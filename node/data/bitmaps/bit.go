@@ -3,6 +3,7 @@ package bitmaps
 import (
 	"github.com/dunlin-cache/dunlin/internal/bitstring"
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -29,27 +30,33 @@ func setBit(r *exec.Request) {
 		return
 	}
 	defer t.Unlock()
-	if value, ok := bitsToWrite(r, t, int(at/8)+1); ok {
-		r.ReplyInt(int64(bitstring.Field(value, at, 1)))
+	if value, grown, ok := bitsToWrite(r, t, int(at/8)+1); ok {
+		old := bitstring.Field(value, at, 1)
+		r.ReplyInt(int64(old))
 		bitstring.SetField(value, at, 1, uint64(bit))
+		if grown || old != uint64(bit) {
+			r.Notify(keyevent.String, "setbit", r.Args[1])
+		}
 	}
 }
 
 // bitsToWrite returns the value of the command's key to be written to, extended to that many bytes
-// if it was shorter. ok is false if the command is answered, or will run again.
-func bitsToWrite(r *exec.Request, t engine.Txn, bytes int) (value []byte, ok bool) {
+// if it was shorter, as grown says. ok is false if the command is answered, or will run again.
+func bitsToWrite(r *exec.Request, t engine.Txn, bytes int) (value []byte, grown, ok bool) {
 	item, found, ok := r.FindString(t, r.Args[1])
 	if !ok {
-		return nil, false
+		return nil, false, false
 	}
+	grown = true
 	if found {
+		grown = bytes > len(item.Value())
 		bytes = max(bytes, len(item.Value()))
 	}
 	if !r.LengthOK(bytes, 0) {
-		return nil, false
+		return nil, false, false
 	}
 	value, _, ok = r.Resize(t, item, found, exec.Change{Length: bytes, Offset: bytes})
-	return value, ok
+	return value, grown, ok
 }
 
 // getBit: GETBIT key offset

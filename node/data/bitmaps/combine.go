@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dunlin-cache/dunlin/internal/bitstring"
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -54,8 +55,7 @@ func combineFew(r *exec.Request, op bitstring.Combination) bool {
 	switch {
 	case !ok:
 	case length == 0:
-		t.Delete(r.Args[2])
-		r.ReplyInt(0)
+		deleteCombined(r, t, r.Args[2])
 	case length*(len(r.Args)-3) > scanFrom:
 		return combineLarge(r, t, op, length)
 	default:
@@ -76,7 +76,7 @@ func longest(r *exec.Request, t engine.Txn, keys [][]byte) (length int, ok bool)
 			length = max(length, len(item.Value()))
 		}
 		if r.Rewrite == nil { // not counted yet
-			r.Worker.Count.Lookup(found)
+			r.Lookup(found, key)
 		}
 	}
 	return length, true
@@ -87,7 +87,7 @@ func combine(r *exec.Request, t engine.Txn, op bitstring.Combination, length int
 	w := r.Worker
 	result := append(w.Body[:0], make([]byte, length)...)
 	fillNow(r, t, op, result)
-	storeCombined(r, t.Set(r.Args[2], result, engine.TypeString, 0), length)
+	storeCombined(r, t.Set(r.Args[2], result, engine.TypeString, 0), r.Args[2], length)
 	w.KeepBody(result)
 }
 
@@ -106,11 +106,20 @@ func fillNow(r *exec.Request, t engine.Txn, op bitstring.Combination, result []b
 	r.Worker.KeepViews(views)
 }
 
-func storeCombined(r *exec.Request, err error, length int) {
+// deleteCombined answers a BITOP whose result is empty.
+func deleteCombined(r *exec.Request, t engine.Txn, key []byte) {
+	if t.Delete(key) {
+		r.Notify(keyevent.Generic, "del", key)
+	}
+	r.ReplyInt(0)
+}
+
+func storeCombined(r *exec.Request, err error, key []byte, length int) {
 	if err != nil {
 		r.ReplyStoreError(err)
 		return
 	}
+	r.Notify(keyevent.String, "set", key)
 	r.ReplyInt(int64(length))
 }
 
@@ -133,9 +142,9 @@ func combineLarge(r *exec.Request, t engine.Txn, op bitstring.Combination, lengt
 		return combineLater(r, t, op, length)
 	}
 	if w.Staged.Live() {
-		storeCombined(r, t.SetStaged(&w.Staged, engine.TypeString, 0), length)
+		storeCombined(r, t.SetStaged(&w.Staged, engine.TypeString, 0), r.Args[2], length)
 	} else {
-		storeCombined(r, t.Set(r.Args[2], w.Small, engine.TypeString, 0), length)
+		storeCombined(r, t.Set(r.Args[2], w.Small, engine.TypeString, 0), r.Args[2], length)
 	}
 	return true
 }

@@ -102,12 +102,11 @@ func (g *gathered) Reply(r *exec.Request) {
 	case w.Err != nil:
 		r.ReplyStoreError(w.Err)
 	case g.length == 0:
-		t.Delete(key)
-		r.ReplyInt(0)
+		deleteCombined(r, t, key)
 	case w.Staged.Live():
-		storeCombined(r, t.SetStaged(&w.Staged, engine.TypeString, 0), g.length)
+		storeCombined(r, t.SetStaged(&w.Staged, engine.TypeString, 0), key, g.length)
 	default:
-		storeCombined(r, t.Set(key, w.Small, engine.TypeString, 0), g.length)
+		storeCombined(r, t.Set(key, w.Small, engine.TypeString, 0), key, g.length)
 	}
 }
 

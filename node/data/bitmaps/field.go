@@ -5,6 +5,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/bitstring"
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -155,6 +156,17 @@ func (op *fieldOp) execute(value []byte) (reply int64, ok bool) {
 	return result, true
 }
 
+// executeAndSee is execute, and reports whether the field has another value then.
+func (op *fieldOp) executeAndSee(value []byte) (reply int64, changed, ok bool) {
+	if op.kind == getField {
+		reply, ok = op.execute(value)
+		return reply, false, ok
+	}
+	before := bitstring.Field(value, op.at, op.width)
+	reply, ok = op.execute(value)
+	return reply, bitstring.Field(value, op.at, op.width) != before, ok
+}
+
 // signExtend turns the bits of a field into a number. An unsigned field has at most 63.
 func (op *fieldOp) signExtend(v uint64) int64 {
 	if !op.signed {
@@ -200,6 +212,8 @@ type fields struct {
 	bytes    int // up to which they write; 0: they only read
 	next     int // the argument with which the next run begins
 	overflow overflow
+	grown    bool // the value has got longer
+	written  bool // an operation has changed it
 }
 
 // bitField: BITFIELD key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET|INCRBY type offset
@@ -232,6 +246,9 @@ func bitField(r *exec.Request) {
 		return
 	}
 	if end == f.count {
+		if f.written {
+			r.Notify(keyevent.String, "setbit", r.Args[1])
+		}
 		locks.Whole()
 		return
 	}
@@ -269,11 +286,13 @@ func (f *fields) check(r *exec.Request) bool {
 // FAIL then refuses them all. ok is false if the command is answered, or will run again.
 func (f *fields) value(r *exec.Request, t engine.Txn, again bool) (value []byte, ok bool) {
 	if f.bytes > 0 {
-		return bitsToWrite(r, t, f.bytes)
+		value, grown, ok := bitsToWrite(r, t, f.bytes)
+		f.grown = f.grown || grown
+		return value, ok
 	}
 	item, found, ok := r.FindString(t, r.Args[1])
 	if !again {
-		r.Worker.Count.Lookup(found)
+		r.Lookup(found, r.Args[1])
 	}
 	if ok && found {
 		value = item.Value()
@@ -290,7 +309,8 @@ func (f *fields) execute(r *exec.Request, value []byte, n int) bool {
 			return false
 		}
 		op, _, _ := ops.next()
-		if n, ok := op.execute(value); ok {
+		if n, changed, ok := op.executeAndSee(value); ok {
+			f.written = f.written || op.kind != getField && (changed || f.grown)
 			r.ReplyInt(n)
 		} else {
 			r.ReplyNull()

@@ -3,6 +3,7 @@ package geo
 import (
 	"math"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/data/sortedsets"
@@ -113,7 +114,9 @@ func begin(r *exec.Request, t engine.Txn, f form) *finding {
 		return x
 	}
 	if x.storeKey != nil {
-		t.Delete(x.storeKey)
+		if t.Delete(x.storeKey) {
+			r.Notify(keyevent.Generic, "del", x.storeKey)
+		}
 		r.ReplyInt(0)
 	} else {
 		r.Out = resp.AppendArray(r.Out, 0)

@@ -1,6 +1,7 @@
 package hashes
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -22,9 +23,14 @@ func hDel(r *exec.Request) {
 		r.ReplyValueError(err)
 		return
 	}
-	if sum := run.Sum + int64(deleted); !run.GoesOn(sum) {
-		r.ReplyInt(sum)
+	sum := run.Sum + int64(deleted)
+	if run.GoesOn(sum) {
+		return
 	}
+	if sum > 0 {
+		r.NotifyLeft(run.Txn, keyevent.Hash, "hdel", r.Args[1])
+	}
+	r.ReplyInt(sum)
 }
 
 // hGetDel: HGETDEL key FIELDS numfields field...
@@ -34,9 +40,9 @@ func hGetDel(r *exec.Request) {
 		refuse(r, problem)
 		return
 	}
-	getEach(r, fields, true, func(h hash, fields [][]byte) error {
-		_, err := h.delete(fields)
-		return err
+	getEach(r, fields, true, "hdel", func(h hash, fields [][]byte) (changed bool, err error) {
+		deleted, err := h.delete(fields)
+		return deleted > 0, err
 	})
 }
 

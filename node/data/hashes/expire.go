@@ -1,6 +1,7 @@
 package hashes
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -68,13 +69,17 @@ func setExpiry(r *exec.Request, unit int64, absolute bool) {
 		refuse(r, problem)
 		return
 	}
-	eachField(r, fields, func(h hash, fields [][]byte) error {
+	event := "hexpire"
+	if at <= r.Now {
+		event = "hdel"
+	}
+	eachField(r, fields, event, func(h hash, fields [][]byte) (changed bool, err error) {
 		if at <= r.Now {
 			return h.expireNow(fields, c)
 		}
 		if h.big || c.allows(0, at) {
 			if err := h.reserveTimes(fields, at); err != nil {
-				return err
+				return false, err
 			}
 		}
 		for _, field := range fields {
@@ -87,15 +92,16 @@ func setExpiry(r *exec.Request, unit int64, absolute bool) {
 			default:
 				h.setTime(field, at)
 				h.r.ReplyInt(timeSet)
+				changed = true
 			}
 		}
 		h.timesSet(at)
-		return nil
+		return changed, nil
 	})
 }
 
 // expireNow is setExpiry with a time that is past: it deletes the fields.
-func (h *hash) expireNow(fields [][]byte, c condition) error {
+func (h *hash) expireNow(fields [][]byte, c condition) (changed bool, err error) {
 	gone := h.r.Worker.Views[:0]
 	for _, field := range fields {
 		e, ok := h.get(field)
@@ -110,8 +116,8 @@ func (h *hash) expireNow(fields [][]byte, c condition) error {
 		}
 	}
 	defer h.r.Worker.KeepViews(gone)
-	_, err := h.delete(gone)
-	return err
+	deleted, err := h.delete(gone)
+	return deleted > 0, err
 }
 
 // hPersist: HPERSIST key FIELDS numfields field...
@@ -121,15 +127,16 @@ func hPersist(r *exec.Request) {
 		refuse(r, problem)
 		return
 	}
-	eachField(r, fields, func(h hash, fields [][]byte) error {
+	eachField(r, fields, "hpersist", func(h hash, fields [][]byte) (changed bool, err error) {
 		for _, field := range fields {
 			if h.timeOrReply(field) != 0 {
 				h.setTime(field, 0)
 				h.r.ReplyInt(timeSet)
+				changed = true
 			}
 		}
 		h.timesSet(0)
-		return nil
+		return changed, nil
 	})
 }
 
@@ -164,19 +171,19 @@ func getExpiry(r *exec.Request, unit int64, absolute bool) {
 		refuse(r, problem)
 		return
 	}
-	eachField(r, fields, func(h hash, fields [][]byte) error {
+	eachField(r, fields, "", func(h hash, fields [][]byte) (changed bool, err error) {
 		for _, field := range fields {
 			if at := h.timeOrReply(field); at != 0 {
 				h.r.ReplyInt((at - base(r, absolute) + unit - 1) / unit)
 			}
 		}
-		return nil
+		return false, nil
 	})
 }
 
-// eachField answers a number for each field, in runs: f answers those of a run. If f
-// fails, it has changed nothing.
-func eachField(r *exec.Request, fields [][]byte, f func(h hash, fields [][]byte) error) {
+// eachField answers a number for each field, in runs: f answers those of a run. event is what f does, if it
+// has changed something.
+func eachField(r *exec.Request, fields [][]byte, event string, f change) {
 	run, ok := r.LockElementRun(fields, 1)
 	if !ok {
 		return
@@ -193,12 +200,17 @@ func eachField(r *exec.Request, fields [][]byte, f func(h hash, fields [][]byte)
 	if run.IsFirst() {
 		r.Out = resp.AppendArray(r.Out, len(fields))
 	}
-	if err := f(h, fields[run.First:run.End]); err != nil {
+	if err := h.change(run, f, fields[run.First:run.End]); err != nil {
 		r.Undo(start)
 		r.ReplyValueError(err)
 		return
 	}
-	if !run.GoesOn(0) {
-		run.Whole()
+	changed := run.State != nil
+	if run.GoesOn(0) {
+		return
 	}
+	if changed {
+		r.NotifyLeft(run.Txn, keyevent.Hash, event, r.Args[1])
+	}
+	run.Whole()
 }

@@ -3,6 +3,7 @@ package hashes
 import (
 	"math"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -133,19 +134,32 @@ func hSetEX(r *exec.Request) {
 			return
 		}
 	}
-	var err error
-	if past {
-		err = h.deletePairs(pairs)
-	} else {
+	err := h.change(run, func(h hash, pairs [][]byte) (changed bool, err error) {
+		if past {
+			deleted, err := h.deletePairs(pairs)
+			return deleted > 0, err
+		}
 		_, err = h.set(pairs, q.at, q.keep)
-	}
+		return true, err
+	}, pairs)
 	if err != nil {
 		r.ReplyValueError(err)
 		return
 	}
-	if isAll || !run.GoesOn(0) {
-		r.ReplyInt(1)
+	changed := run.State != nil
+	if !isAll && run.GoesOn(0) {
+		return
 	}
+	switch {
+	case past && changed:
+		r.NotifyLeft(run.Txn, keyevent.Hash, "hdel", r.Args[1])
+	case !past:
+		r.Notify(keyevent.Hash, "hset", r.Args[1])
+		if q.expires {
+			r.Notify(keyevent.Hash, "hexpire", r.Args[1])
+		}
+	}
+	r.ReplyInt(1)
 }
 
 // setQuery is what an HSETEX asks for.
@@ -223,14 +237,13 @@ func (q *setQuery) holds(h *hash, pairs [][]byte) bool {
 }
 
 // deletePairs does what setting fields that have expired already comes to.
-func (h *hash) deletePairs(pairs [][]byte) error {
+func (h *hash) deletePairs(pairs [][]byte) (deleted int, err error) {
 	fields := h.r.Worker.Views[:0]
 	for i := 0; i < len(pairs); i += 2 {
 		fields = append(fields, pairs[i])
 	}
 	defer h.r.Worker.KeepViews(fields)
-	_, err := h.delete(fields)
-	return err
+	return h.delete(fields)
 }
 
 // hGetEX: HGETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST] FIELDS numfields field...
@@ -255,14 +268,21 @@ func hGetEX(r *exec.Request) {
 		return
 	}
 	if !changes {
-		getEach(r, fields, false, nil)
+		getEach(r, fields, false, "", nil)
 		return
 	}
 	past := from == 4 && at <= r.Now
-	getEach(r, fields, past, func(h hash, fields [][]byte) (err error) {
+	event := "hexpire"
+	switch {
+	case past:
+		event = "hdel"
+	case at == 0:
+		event = "hpersist"
+	}
+	getEach(r, fields, past, event, func(h hash, fields [][]byte) (changed bool, err error) {
 		if past {
-			_, err = h.delete(fields)
-			return err
+			deleted, err := h.delete(fields)
+			return deleted > 0, err
 		}
 		return h.setTimes(fields, at)
 	})
@@ -270,18 +290,19 @@ func hGetEX(r *exec.Request) {
 
 // setTimes has those fields that there are expire at a time, never if that is 0. After an error
 // nothing has changed.
-func (h *hash) setTimes(fields [][]byte, at int64) error {
+func (h *hash) setTimes(fields [][]byte, at int64) (changed bool, err error) {
 	if at == 0 && !h.big {
-		return nil // none expires
+		return false, nil // none expires
 	}
 	if err := h.reserveTimes(fields, at); err != nil {
-		return err
+		return false, err
 	}
 	for _, field := range fields {
 		h.setTime(field, at)
 	}
+	changed = h.changed
 	h.timesSet(at)
-	return nil
+	return changed, nil
 }
 
 // reserveTimes makes the hash one with parts, and takes the memory to set times.

@@ -3,6 +3,7 @@ package hashes
 import (
 	"slices"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -23,13 +24,14 @@ func hGet(r *exec.Request) {
 }
 
 // hmGet: HMGET key field...
-func hmGet(r *exec.Request) { getEach(r, r.Args[2:], false, nil) }
+func hmGet(r *exec.Request) { getEach(r, r.Args[2:], false, "", nil) }
 
 // getEach answers the values of fields, in runs. In each run then, if there is one, is called with
-// the fields of the run, after their values are in the reply. once: a field has a value only where
+// the fields of the run, after their values are in the reply; event is what it does, if it reports that it
+// has changed something. once: a field has a value only where
 // it is named first, because then deletes it. If then is called in several runs, the first pass
 // over the fields looks only whether their values are too large for a reply.
-func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fields [][]byte) error) {
+func getEach(r *exec.Request, fields [][]byte, once bool, event string, then change) {
 	passes, n := 1, len(fields)
 	if then != nil {
 		passes = 2
@@ -55,7 +57,7 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 	}
 	if run.First == begin {
 		run.Sum = 0
-		r.Worker.Count.Lookup(h.found)
+		r.Lookup(h.found, r.Args[1])
 		if !r.Room(exec.LineRoom) {
 			return
 		}
@@ -81,15 +83,35 @@ func getEach(r *exec.Request, fields [][]byte, once bool, then func(h hash, fiel
 		}
 	}
 	if then != nil && h.found {
-		if err := then(h, fields); err != nil {
+		if err := h.change(run, then, fields); err != nil {
 			r.Undo(start)
 			r.ReplyValueError(err)
 			return
 		}
 	}
+	changed := run.State != nil
 	if isAll || !run.GoesOn(int64(r.Produced()-before)) {
+		if changed {
+			r.NotifyLeft(run.Txn, keyevent.Hash, event, r.Args[1])
+		}
 		run.Whole()
 	}
+}
+
+// change is what one run of a command does to some fields. It reports whether that has changed anything. If
+// it fails, it has changed nothing.
+type change = func(h hash, fields [][]byte) (changed bool, err error)
+
+// written is the state of a command that has changed something.
+type written struct{}
+
+// change has f change some fields, and remembers whether it has.
+func (h hash) change(run *exec.Elements, f change, fields [][]byte) error {
+	changed, err := f(h, fields)
+	if changed {
+		run.State = written{}
+	}
+	return err
 }
 
 // size is about how many bytes a reply with the values of some fields has.

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/longdouble"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
@@ -40,6 +41,7 @@ func hIncrBy(r *exec.Request) {
 	n += delta
 	text := strconv.AppendInt(r.Worker.Number[:0], n, 10)
 	if h.setOne(text) {
+		r.Notify(keyevent.Hash, "hincrby", r.Args[1])
 		r.ReplyInt(n)
 	}
 }
@@ -97,6 +99,7 @@ func hIncrByFloat(r *exec.Request) {
 		return
 	}
 	if text := longdouble.Append(nil, sum); h.setOne(text) {
+		r.Notify(keyevent.Hash, "hincrbyfloat", r.Args[1])
 		r.ReplyBulk(text)
 	}
 }

@@ -114,7 +114,7 @@ func repeated(r *exec.Request, w what, n int64) {
 	start, before := len(r.Out), r.Produced()-int(locks.Sum)
 	if !x.begun {
 		x.begun = true
-		r.Worker.Count.Lookup(h.found)
+		r.Lookup(h.found, r.Args[1])
 		if !h.found {
 			n = 0
 		}

@@ -1,6 +1,7 @@
 package hashes
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -42,7 +43,11 @@ func setPairs(r *exec.Request) (added int64, ok bool) {
 		return 0, false
 	}
 	added = run.Sum + int64(n)
-	return added, !run.GoesOn(added)
+	if run.GoesOn(added) {
+		return added, false
+	}
+	r.Notify(keyevent.Hash, "hset", r.Args[1])
+	return added, true
 }
 
 // hSetNX: HSETNX key field value
@@ -62,6 +67,7 @@ func hSetNX(r *exec.Request) {
 			r.ReplyValueError(err)
 			return
 		}
+		r.Notify(keyevent.Hash, "hset", r.Args[1])
 	}
 	r.ReplyBool(!there)
 }

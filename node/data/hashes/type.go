@@ -153,6 +153,7 @@ func expire(v engine.Parts) {
 	})
 	if t.Len() < before {
 		w.Note(v)
+		v.AnnounceExpired(t.Len() == 0)
 	}
 	if t.Len() == 0 {
 		v.SetDue(0)

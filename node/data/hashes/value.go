@@ -33,7 +33,7 @@ func open(r *exec.Request, t engine.Txn) (h hash, ok bool) {
 // read is open for a command that reads: it also counts the hit or miss.
 func read(r *exec.Request, t engine.Txn) (h hash, ok bool) {
 	h, ok = open(r, t)
-	r.Worker.Count.Lookup(h.found)
+	r.Lookup(h.found, r.Args[1])
 	return h, ok
 }
 
@@ -142,7 +142,7 @@ func withCounted(r *exec.Request, f func(h hash)) {
 		locks.Stop(run+1, 0)
 		return
 	}
-	r.Worker.Count.Lookup(h.found)
+	r.Lookup(h.found, r.Args[1])
 	if ok {
 		f(h)
 	}

@@ -2,6 +2,7 @@ package hyperloglogs
 
 import (
 	"github.com/dunlin-cache/dunlin/internal/hyperloglog"
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -45,6 +46,9 @@ func pfAdd(r *exec.Request) {
 		locks.Hold()
 		locks.Stop(end, sum)
 	default:
+		if sum > 0 {
+			r.Notify(keyevent.String, "pfadd", key)
+		}
 		r.ReplyInt(sum)
 	}
 }
@@ -165,7 +169,7 @@ func pfCount(r *exec.Request) {
 	}
 	defer t.Unlock()
 	item, found, ok := findSketch(r, t, r.Args[1])
-	r.Worker.Count.Lookup(found)
+	r.Lookup(found, r.Args[1])
 	if !ok {
 		return
 	}
@@ -219,7 +223,7 @@ func union(r *exec.Request, locks *exec.KeyLocks, all *hyperloglog.Registers) (t
 			return t, false, false
 		}
 		item, found, ok := findSketch(r, t, key)
-		r.Worker.Count.Lookup(found)
+		r.Lookup(found, key)
 		if !ok {
 			return t, false, false
 		}
@@ -258,6 +262,7 @@ func pfMerge(r *exec.Request) {
 		return
 	}
 	if storeSketch(r, t, item, found, value) {
+		r.Notify(keyevent.String, "pfadd", r.Args[1])
 		r.ReplyOK()
 	}
 }

@@ -18,7 +18,7 @@ func keyType(r *exec.Request) {
 	}
 	defer t.Unlock()
 	item, found := t.Peek(r.Args[1])
-	r.Worker.Count.Lookup(found)
+	r.Lookup(found, r.Args[1])
 	if !found {
 		r.ReplyStatus("none")
 		return

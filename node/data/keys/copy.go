@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -47,8 +48,9 @@ func move(r *exec.Request, ifFree bool) bool {
 		r.ReplyInt(0)
 		return false
 	}
+	replaced := exec.Exists(t, to)
 	if v, big := t.Parts(item); big {
-		return renameValue(r, t, v, item.ExpireAt())
+		return renameValue(r, t, v, item.ExpireAt(), replaced)
 	}
 	if !r.Engine.IsLarge(len(to), len(item.Value())) { // it would follow the unit, which deletes the key
 		r.BeginUnit(t)
@@ -57,6 +59,7 @@ func move(r *exec.Request, ifFree bool) bool {
 		return false
 	}
 	t.Delete(from) // last, so that the value is not lost if there is no memory for the copy
+	notifyRenamed(r, replaced)
 	return true
 }
 
@@ -77,7 +80,7 @@ func copyKey(r *exec.Request) {
 	}
 	defer t.Unlock()
 	item, found := r.Find(t, from)
-	r.Worker.Count.Lookup(found)
+	r.Lookup(found, from)
 	if !found || !replace && exec.Exists(t, to) {
 		r.ReplyInt(0)
 		return
@@ -86,19 +89,36 @@ func copyKey(r *exec.Request) {
 		copyValue(r, t, v)
 		return
 	}
+	replaced := exec.Exists(t, to)
 	if duplicate(r, t, item) {
-		r.ReplyInt(1)
+		replyCopied(r, to, replaced, nil)
 	}
 }
 
 // renameValue gives a value with parts the second key. It reports false if it has answered an
 // error.
-func renameValue(r *exec.Request, t engine.Txn, v engine.Parts, expireAt int64) bool {
+func renameValue(r *exec.Request, t engine.Txn, v engine.Parts, expireAt int64, replaced bool) bool {
 	err := t.Rename(v, r.Args[2], expireAt)
 	if err != nil {
 		r.ReplyStoreError(err)
+		return false
 	}
-	return err == nil
+	notifyRenamed(r, replaced)
+	return true
+}
+
+// notifyRenamed announces RENAME. As in Redis, the key is new even if it replaces another one.
+func notifyRenamed(r *exec.Request, replaced bool) {
+	notifyNew(r, replaced, r.Args[2])
+	r.Notify(keyevent.Generic, "rename_from", r.Args[1])
+	r.Notify(keyevent.Generic, "rename_to", r.Args[2])
+}
+
+// notifyNew announces a key that replaces another one. The engine announces others.
+func notifyNew(r *exec.Request, replaced bool, key []byte) {
+	if replaced {
+		r.Notify(keyevent.New, "new", key)
+	}
 }
 
 // copyOptions parses the options of COPY. If they are wrong, it answers the error and ok is false.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -195,11 +196,12 @@ func copyValue(r *exec.Request, t engine.Txn, v engine.Parts) {
 		for err := error(nil); !done; {
 			if done, err = c.step(t); err != nil {
 				c.drop(t)
-				replyCopied(r, c.to, err)
+				replyCopied(r, c.to, false, err)
 				return
 			}
 		}
-		replyCopied(r, c.to, c.publish(t))
+		replaced := exec.Exists(t, c.to)
+		replyCopied(r, c.to, replaced, c.publish(t))
 		return
 	}
 	kept := exec.CloneArgs(r.Args[:3])
@@ -234,10 +236,11 @@ func (c *copying) Reply(r *exec.Request) {
 		return
 	}
 	defer t.Unlock()
+	replaced := exec.Exists(t, c.to)
 	if c.err == nil {
 		c.err = c.publish(t)
 	}
-	replyCopied(r, c.to, c.err)
+	replyCopied(r, c.to, replaced, c.err)
 }
 
 // End removes the copy if it got no key.
@@ -252,9 +255,12 @@ func (c *copying) End() {
 	}
 }
 
-func replyCopied(r *exec.Request, to []byte, err error) {
+// replyCopied answers and announces COPY. replaced: there was a key of that name.
+func replyCopied(r *exec.Request, to []byte, replaced bool, err error) {
 	switch {
 	case err == nil:
+		notifyNew(r, replaced, to)
+		r.Notify(keyevent.Generic, "copy_to", to)
 		r.ReplyInt(1)
 	case errors.Is(err, errEvicted):
 		r.Fail(exec.ErrOOM)

@@ -1,20 +1,27 @@
 package keys
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // del: DEL key..., UNLINK key...
 func del(r *exec.Request) {
-	countWhere(r, func(t engine.Txn, key []byte) bool { return t.Delete(key) })
+	countWhere(r, func(t engine.Txn, key []byte) bool {
+		there := t.Delete(key)
+		if there {
+			r.Notify(keyevent.Generic, "del", key)
+		}
+		return there
+	})
 }
 
 // existing: EXISTS key... A key named twice counts twice.
 func existing(r *exec.Request) {
 	countWhere(r, func(t engine.Txn, key []byte) bool {
 		found := exec.Exists(t, key)
-		r.Worker.Count.Lookup(found)
+		r.Lookup(found, key)
 		return found
 	})
 }
@@ -23,7 +30,7 @@ func existing(r *exec.Request) {
 func touch(r *exec.Request) {
 	countWhere(r, func(t engine.Txn, key []byte) bool {
 		_, found := t.Find(key)
-		r.Worker.Count.Lookup(found)
+		r.Lookup(found, key)
 		return found
 	})
 }

@@ -22,7 +22,7 @@ func dump(r *exec.Request) {
 	}
 	defer t.Unlock()
 	item, found := r.Find(t, r.Args[1])
-	r.Worker.Count.Lookup(found)
+	r.Lookup(found, r.Args[1])
 	if !found {
 		r.ReplyNull()
 		return

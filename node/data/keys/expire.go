@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
@@ -100,6 +101,7 @@ func setExpiry(r *exec.Request, seconds, absolute bool) {
 		return
 	}
 	if r.ExpireKey(t, key, at) {
+		r.NotifyExpiry(at, key)
 		r.ReplyInt(1)
 	}
 }
@@ -115,6 +117,7 @@ func persist(r *exec.Request) {
 	had := found && item.ExpireAt() != 0
 	if had {
 		t.SetExpire(r.Args[1], 0)
+		r.Notify(keyevent.Generic, "persist", r.Args[1])
 	}
 	r.ReplyBool(had)
 }
@@ -128,7 +131,7 @@ func ttl(r *exec.Request) {
 	}
 	defer t.Unlock()
 	item, found := t.Peek(r.Args[1])
-	r.Worker.Count.Lookup(found)
+	r.Lookup(found, r.Args[1])
 	if !found {
 		r.ReplyInt(-2)
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -207,10 +208,23 @@ func restoreLater(r *exec.Request) {
 // restoreAs calls store, or deletes the key if its expiry has passed already.
 func restoreAs(r *exec.Request, t engine.Txn, at int64, store func() error) error {
 	if at != 0 && at <= r.Now {
-		t.Delete(r.Args[1])
+		deleteReplaced(r, t)
 		return nil
 	}
-	return store()
+	replaced := exec.Exists(t, r.Args[1])
+	err := store()
+	if err == nil {
+		notifyNew(r, replaced, r.Args[1])
+		r.Notify(keyevent.Generic, "restore", r.Args[1])
+	}
+	return err
+}
+
+// deleteReplaced deletes what RESTORE replaces by nothing.
+func deleteReplaced(r *exec.Request, t engine.Txn) {
+	if t.Delete(r.Args[1]) {
+		r.Notify(keyevent.Generic, "del", r.Args[1])
+	}
 }
 
 // setRead stores a value that is short enough to be copied here.

@@ -29,7 +29,7 @@ func restorePacked(r *exec.Request, t engine.Txn, typ *exec.Type, payload []byte
 	case !fits:
 		return false, nil
 	case empty:
-		t.Delete(r.Args[1])
+		deleteReplaced(r, t)
 		return true, nil
 	}
 	return true, restoreAs(r, t, at, func() error { return t.Set(r.Args[1], p.Bytes(), typ.ID, at) })

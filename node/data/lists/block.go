@@ -1,6 +1,7 @@
 package lists
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -48,7 +49,9 @@ func (l *list) popKeyed(from end) {
 	if err := l.remove(position, 1); err != nil {
 		r.Undo(start)
 		r.ReplyValueError(err)
+		return
 	}
+	r.NotifyLeft(l.txn, keyevent.List, from.popped(), l.key)
 }
 
 // blmPop: BLMPOP timeout numkeys key... LEFT|RIGHT [COUNT count]

@@ -3,6 +3,7 @@ package lists
 import (
 	"math"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -36,6 +37,7 @@ func lSet(r *exec.Request) {
 			r.ReplyValueError(err)
 			return
 		}
+		r.Notify(keyevent.List, "lset", l.key)
 		r.ReplyOK()
 	}
 }
@@ -141,6 +143,7 @@ func lInsert(r *exec.Request) {
 			r.ReplyValueError(err)
 			return
 		}
+		r.Notify(keyevent.List, "linsert", l.key)
 		r.ReplyInt(int64(length))
 	case rest.position >= l.len():
 		r.ReplyInt(-1)
@@ -180,6 +183,9 @@ func lRem(r *exec.Request) {
 	case err != nil:
 		r.ReplyValueError(err)
 	case ended:
+		if rest.removed > 0 {
+			r.NotifyLeft(l.txn, keyevent.List, "lrem", l.key)
+		}
 		r.ReplyInt(int64(rest.removed))
 	default:
 		rest.goOn(&locks)
@@ -272,11 +278,15 @@ func lTrim(r *exec.Request) {
 	if locks.State == nil {
 		rest.position, rest.kept = l.span(start, stop)
 	}
+	found := l.found
 	ended, err := l.trim(rest)
 	switch {
 	case err != nil:
 		r.ReplyValueError(err)
 	case ended:
+		if locks.State != nil || found {
+			r.NotifyLeft(l.txn, keyevent.List, "ltrim", l.key)
+		}
 		r.ReplyOK()
 	default:
 		rest.goOn(&locks)

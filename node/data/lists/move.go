@@ -3,6 +3,7 @@ package lists
 import (
 	"bytes"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -96,7 +97,11 @@ func (l *list) moveTo(target *list, element []byte, from, to end) error {
 	same := bytes.Equal(l.key, target.key)
 	target.tree.Moves, l.tree.Moves = same, same
 	if same && (from == to || l.len() == 1) {
-		return l.set(l.first(from, 1), element)
+		err := l.set(l.first(from, 1), element)
+		if err == nil {
+			l.notifyMoved(target, from, to)
+		}
+		return err
 	}
 	l.txn.BeginUnit()
 	defer l.txn.EndUnit()
@@ -106,7 +111,17 @@ func (l *list) moveTo(target *list, element []byte, from, to end) error {
 	}
 	source, ok := open(l.r, l.txn, l.key)
 	if !ok || !source.found {
+		l.r.Notify(keyevent.List, to.pushed(), target.key)
 		return nil
 	}
-	return source.remove(source.first(from, 1), 1)
+	err := source.remove(source.first(from, 1), 1)
+	if err == nil {
+		l.notifyMoved(target, from, to)
+	}
+	return err
+}
+
+func (l *list) notifyMoved(target *list, from, to end) {
+	l.r.Notify(keyevent.List, to.pushed(), target.key)
+	l.r.NotifyLeft(l.txn, keyevent.List, from.popped(), l.key)
 }

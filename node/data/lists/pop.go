@@ -3,6 +3,7 @@ package lists
 import (
 	"math"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -56,7 +57,9 @@ func popOne(r *exec.Request, from end) {
 	if err := l.remove(position, 1); err != nil {
 		r.Undo(start)
 		r.ReplyValueError(err)
+		return
 	}
+	r.NotifyLeft(t, keyevent.List, from.popped(), l.key)
 }
 
 // first returns where the first of n elements stands that are at an end.
@@ -149,6 +152,7 @@ func popMany(l *list, locks *exec.KeyLocks, from end, count, key int) {
 		locks.Stop(1, 0)
 		return
 	}
+	r.NotifyLeft(l.txn, keyevent.List, from.popped(), l.key)
 	locks.Whole()
 }
 

@@ -1,6 +1,9 @@
 package lists
 
-import "github.com/dunlin-cache/dunlin/node/exec"
+import (
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
 
 // push: LPUSH, RPUSH, LPUSHX, RPUSHX key element...
 func push(r *exec.Request, at end, mustExist bool) {
@@ -27,6 +30,23 @@ func push(r *exec.Request, at end, mustExist bool) {
 		return
 	}
 	if !run.GoesOn(0) {
+		r.Notify(keyevent.List, at.pushed(), l.key)
 		r.ReplyInt(int64(length))
 	}
+}
+
+// pushed is the event of a push at an end.
+func (at end) pushed() string {
+	if at == head {
+		return "lpush"
+	}
+	return "rpush"
+}
+
+// popped is the event of a pop from an end.
+func (at end) popped() string {
+	if at == head {
+		return "lpop"
+	}
+	return "rpop"
 }

@@ -113,7 +113,7 @@ func lSort(r *exec.Request) {
 // open looks the value up, and pins it or copies its elements. It reports false if it has answered.
 func (s *sorting) open(r *exec.Request, t engine.Txn) (ok bool) {
 	item, found := r.Find(t, r.Args[1])
-	r.Worker.Count.Lookup(found)
+	r.Lookup(found, r.Args[1])
 	if !found {
 		return true
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -53,7 +54,10 @@ func (s *sorting) storeSome(r *exec.Request, t engine.Txn) (done bool) {
 		if s.stored < len(s.results) {
 			return false
 		}
-		err = s.built.Publish(t, s.store)
+		found := exec.Exists(t, s.store)
+		if err = s.built.Publish(t, s.store); err == nil {
+			r.NotifyStored(found, int64(len(s.results)), keyevent.List, "sortstore", s.store)
+		}
 	}
 	if err != nil {
 		s.built.Drop(t)

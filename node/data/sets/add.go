@@ -3,6 +3,7 @@ package sets
 import (
 	"bytes"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
@@ -36,9 +37,18 @@ func change(r *exec.Request, add bool) {
 		r.ReplyValueError(err)
 		return
 	}
-	if sum := run.Sum + int64(n); !run.GoesOn(sum) {
-		r.ReplyInt(sum)
+	sum := run.Sum + int64(n)
+	if run.GoesOn(sum) {
+		return
 	}
+	switch {
+	case sum == 0:
+	case add:
+		r.Notify(keyevent.Set, "sadd", s.key)
+	default:
+		r.NotifyLeft(run.Txn, keyevent.Set, "srem", s.key)
+	}
+	r.ReplyInt(sum)
 }
 
 // sMove: SMOVE source destination member
@@ -68,7 +78,8 @@ func sMove(r *exec.Request) {
 	t.BeginUnit()
 	defer t.EndUnit()
 	// First what takes memory, so that the member is not lost without it.
-	if _, err := to.add(member); err != nil {
+	added, err := to.add(member)
+	if err != nil {
 		r.ReplyValueError(err)
 		return
 	}
@@ -78,6 +89,10 @@ func sMove(r *exec.Request) {
 			r.ReplyValueError(err)
 			return
 		}
+		r.NotifyLeft(t, keyevent.Set, "srem", r.Args[1])
+	}
+	if added > 0 {
+		r.Notify(keyevent.Set, "sadd", r.Args[2])
 	}
 	r.ReplyInt(1)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -40,7 +41,7 @@ func run(r *exec.Request, p plan, out output) {
 		return
 	}
 	defer t.Unlock()
-	w := &work{state: state{plan: p}, out: out, e: r.Engine, heap: r.Heap, p: r.Partition, now: r.Now}
+	w := &work{state: state{plan: p, Notices: r.Notices}, out: out, e: r.Engine, heap: r.Heap, p: r.Partition, now: r.Now}
 	if len(p.keys) <= keysNow {
 		w.look(&slice{t, math.MaxInt})
 		if w.wrong {
@@ -265,9 +266,11 @@ type stored struct {
 
 // Answer stores the value.
 func (s *stored) Answer(r *exec.Request, t engine.Txn, found int) error {
+	existed := exec.Exists(t, s.key)
 	if err := s.Publish(t, s.key); err != nil {
 		return err
 	}
+	r.NotifyStored(existed, int64(found), keyevent.Set, r.Cmd.Name, s.key)
 	r.ReplyInt(int64(found))
 	return nil
 }

@@ -37,6 +37,7 @@ type plan struct {
 // state is how far a plan was executed.
 type state struct {
 	plan
+	exec.Notices
 
 	looked  int   // so many keys were looked at
 	total   int   // members of all sources
@@ -77,6 +78,7 @@ func (s *state) look(x *slice) (done bool) {
 		item, found := x.Find(keys[s.looked])
 		if !found {
 			s.missing = true
+			s.NotifyMiss(keys[s.looked])
 			continue
 		}
 		s.hits++

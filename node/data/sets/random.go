@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -55,7 +56,9 @@ func popOne(r *exec.Request) {
 	if err := s.pop(member); err != nil {
 		r.Undo(start)
 		r.ReplyValueError(err)
+		return
 	}
+	r.NotifyLeft(t, keyevent.Set, "spop", s.key)
 }
 
 // pop removes a member of the set. The item is void then.
@@ -127,6 +130,7 @@ func popSome(r *exec.Request) {
 		locks.Hold()
 		locks.Stop(end, 0)
 	default:
+		r.NotifyLeft(t, keyevent.Set, "spop", s.key)
 		locks.Whole()
 	}
 }
@@ -136,6 +140,7 @@ func popSome(r *exec.Request) {
 func popAll(s *set) {
 	if s.replyAll() {
 		s.txn.Delete(s.key)
+		s.r.NotifyLeft(s.txn, keyevent.Set, "spop", s.key)
 	}
 }
 

@@ -43,7 +43,7 @@ func sMIsMember(r *exec.Request) {
 		return
 	}
 	if run.IsFirst() {
-		r.Worker.Count.Lookup(s.found)
+		r.Lookup(s.found, s.key)
 		r.Out = resp.AppendArray(r.Out, len(r.Args)-2)
 	}
 	s.replyHas(r.Args[2+run.First : 2+run.End])

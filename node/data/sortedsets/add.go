@@ -1,6 +1,7 @@
 package sortedsets
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -80,10 +81,16 @@ func Add(r *exec.Request, o Options, args [][]byte, each int, read Reader) {
 		r.ReplyValueError(err)
 		return
 	}
+	if a.written {
+		run.State = written{}
+	}
+	wrote := run.State != nil
 	switch sum := run.Sum + a.counted; {
 	case a.last.nan:
 		r.Fail(errNaN)
+		return
 	case run.GoesOn(sum):
+		return
 	case !o.AddsTo:
 		r.ReplyInt(sum)
 	case a.last.none:
@@ -91,7 +98,17 @@ func Add(r *exec.Request, o Options, args [][]byte, each int, read Reader) {
 	default:
 		r.Out = resp.AppendDouble(r.Out, r.Version(), a.last.score)
 	}
+	switch {
+	case !wrote:
+	case o.AddsTo:
+		r.Notify(keyevent.SortedSet, "zincr", s.key)
+	default:
+		r.Notify(keyevent.SortedSet, "zadd", s.key)
+	}
 }
+
+// written is the state of a command that has written something in an earlier run.
+type written struct{}
 
 // addition is one run of ZADD.
 type addition struct {
@@ -104,6 +121,7 @@ type addition struct {
 	member []byte
 
 	counted int64 // members that the reply counts
+	written bool  // a score
 	last    outcome
 }
 
@@ -127,6 +145,7 @@ func (a *addition) at(i int) (score float64, member []byte) {
 // of decides about one element.
 func (a *addition) of(old float64, there bool, score float64) outcome {
 	a.last = a.o.apply(old, there, score)
+	a.written = a.written || a.last.write
 	if a.last.added || a.o.CountChanged && a.last.write {
 		a.counted++
 	}

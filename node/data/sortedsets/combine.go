@@ -157,7 +157,7 @@ func (x *combination) look(r *exec.Request, t engine.Txn) bool {
 		r.Fail(exec.ErrWrongType)
 		return false
 	}
-	r.Worker.Count.Lookup(found)
+	r.Lookup(found, x.keys[x.looked])
 	in := input{i: x.looked}
 	if found {
 		s := sourceOf(t, item)

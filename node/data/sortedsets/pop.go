@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -99,6 +100,12 @@ func (s *sorted) popRun(locks *exec.KeyLocks, rest popped, last, paired bool) {
 		locks.Hold()
 		locks.Stop(locks.First+1, 0)
 		return
+	}
+	if event := "zpopmin"; rest.left > 0 {
+		if last {
+			event = "zpopmax"
+		}
+		s.r.NotifyLeft(s.txn, keyevent.SortedSet, event, s.key)
 	}
 	locks.Whole()
 }

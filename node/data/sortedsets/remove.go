@@ -1,6 +1,7 @@
 package sortedsets
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -25,9 +26,13 @@ func zRem(r *exec.Request) {
 		}
 		sum += int64(n)
 	}
-	if !run.GoesOn(sum) {
-		r.ReplyInt(sum)
+	if run.GoesOn(sum) {
+		return
 	}
+	if sum > 0 {
+		r.NotifyLeft(run.Txn, keyevent.SortedSet, "zrem", s.key)
+	}
+	r.ReplyInt(sum)
 }
 
 // remove removes members, and the key with the last of them.
@@ -98,6 +103,9 @@ func removeRange(r *exec.Request, by by) {
 	}
 	more, sum := p.len() > n, locks.Sum+int64(n)
 	if !more {
+		if sum > 0 {
+			r.NotifyLeft(t, keyevent.SortedSet, r.Cmd.Name, key)
+		}
 		r.ReplyInt(sum)
 		return
 	}

@@ -3,6 +3,8 @@ package sortedsets
 import (
 	"bytes"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -12,6 +14,7 @@ import (
 // store stores some members of a result under a key, over whatever it has, and answers how many
 // there are when that was the last one. Until then, and after an error, the key has what it had.
 func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *Result, steps int) progress {
+	existed := exec.Exists(t, key)
 	if d.value == nil && d.total <= shape.MaxEntries {
 		done, err := storeSmall(r, t, key, x)
 		if err != nil {
@@ -19,6 +22,7 @@ func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *Result, s
 			return failed
 		}
 		if done {
+			notifyStored(r, existed, int64(d.total), key)
 			r.ReplyInt(int64(d.total))
 			return answered
 		}
@@ -39,8 +43,18 @@ func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *Result, s
 		r.ReplyValueError(err)
 		return failed
 	}
+	notifyStored(r, existed, int64(d.total), key)
 	r.ReplyInt(int64(d.total))
 	return answered
+}
+
+// notifyStored announces a result. Redis names the event after the command, without what it searches by.
+func notifyStored(r *exec.Request, existed bool, length int64, key []byte) {
+	event := r.Cmd.Name
+	if r.Cmd.ID == command.GeoRadius || r.Cmd.ID == command.GeoRadiusByMember {
+		event = "georadiusstore"
+	}
+	r.NotifyStored(existed, length, keyevent.SortedSet, event, key)
 }
 
 // storeSmall stores a result that a record has room for. It returns false if there is none.

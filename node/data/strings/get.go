@@ -1,6 +1,7 @@
 package strings
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -18,6 +19,7 @@ func get(r *exec.Request) {
 	r.Worker.Count.Lookup(found)
 	switch {
 	case !found:
+		r.NotifyMiss(r.Args[1])
 		r.ReplyNull()
 	case item.Type() != engine.TypeString:
 		r.Fail(exec.ErrWrongType)
@@ -59,6 +61,7 @@ func getDel(r *exec.Request) {
 	r.ReplyItem(t, item, found)
 	if found {
 		t.Delete(r.Args[1])
+		r.Notify(keyevent.Generic, "del", r.Args[1])
 	}
 }
 
@@ -79,7 +82,9 @@ func getSet(r *exec.Request) {
 	if err := r.Put(t, r.Args[1], 2, 0); err != nil {
 		r.Undo(start)
 		r.ReplyStoreError(err)
+		return
 	}
+	r.Notify(keyevent.String, "set", r.Args[1])
 }
 
 // appendTo: APPEND key value
@@ -105,7 +110,7 @@ func appendTo(r *exec.Request) {
 			return
 		}
 		if len(suffix) > 0 {
-			patch(r, t, item, true, exec.Change{Length: length + len(suffix), Offset: length, Patch: 2})
+			patch(r, t, item, true, "append", exec.Change{Length: length + len(suffix), Offset: length, Patch: 2})
 			return
 		}
 		suffix = item.Value()
@@ -114,6 +119,7 @@ func appendTo(r *exec.Request) {
 		r.ReplyStoreError(err)
 		return
 	}
+	r.Notify(keyevent.String, "append", key)
 	r.ReplyInt(int64(len(suffix)))
 }
 
@@ -153,7 +159,7 @@ func setRange(r *exec.Request) {
 	if !r.LengthOK(offset, len(piece)) {
 		return
 	}
-	patch(r, t, item, found, exec.Change{Length: max(length, offset+len(piece)), Offset: offset, Patch: 3})
+	patch(r, t, item, found, "setrange", exec.Change{Length: max(length, offset+len(piece)), Offset: offset, Patch: 3})
 }
 
 // getRange: GETRANGE key start end, and SUBSTR
@@ -202,8 +208,8 @@ func clampRange(start, end, n int64) (from, to int64) {
 	return start, end + 1
 }
 
-// patch changes the key's value and answers its new length.
-func patch(r *exec.Request, t engine.Txn, item engine.Item, found bool, c exec.Change) {
+// patch changes the key's value, announces the event, and answers the new length.
+func patch(r *exec.Request, t engine.Txn, item engine.Item, found bool, event string, c exec.Change) {
 	value, patched, ok := r.Resize(t, item, found, c)
 	if !ok {
 		return
@@ -212,5 +218,6 @@ func patch(r *exec.Request, t engine.Txn, item engine.Item, found bool, c exec.C
 		patch, _ := r.Value(c.Patch)
 		copy(value[c.Offset:], patch)
 	}
+	r.Notify(keyevent.String, event, r.Args[1])
 	r.ReplyInt(int64(c.Length))
 }

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/longdouble"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -68,6 +69,7 @@ func add(r *exec.Request, delta int64) {
 		r.ReplyStoreError(err)
 		return
 	}
+	r.Notify(keyevent.String, "incrby", key)
 	r.ReplyInt(n)
 }
 
@@ -106,5 +108,6 @@ func incrByFloat(r *exec.Request) {
 		r.ReplyStoreError(err)
 		return
 	}
+	r.Notify(keyevent.String, "incrbyfloat", key)
 	r.ReplyBulk(text)
 }

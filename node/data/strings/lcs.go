@@ -64,7 +64,7 @@ func commonSubsequence(r *exec.Request) {
 	defer t.Unlock()
 	for _, key := range r.Args[1:3] {
 		item, found := r.Find(t, key)
-		r.Worker.Count.Lookup(found)
+		r.Lookup(found, key)
 		if found && item.Type() != engine.TypeString {
 			r.Fail(errLCSType)
 			return

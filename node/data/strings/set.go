@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -151,6 +152,7 @@ func set(r *exec.Request) {
 			r.ReplyStoreError(err)
 			return
 		}
+		r.Notify(keyevent.String, "set", r.Args[1])
 		r.ReplyOK()
 		return
 	}
@@ -230,7 +232,7 @@ func store(r *exec.Request, o *setOptions, i int) storeOutcome {
 		return failed
 	}
 	if o.get {
-		r.Worker.Count.Lookup(found)
+		r.Lookup(found, key)
 		// Answered before the store, which may overwrite the value in place.
 		r.ReplyItem(t, item, found)
 	}
@@ -242,7 +244,18 @@ func store(r *exec.Request, o *setOptions, i int) storeOutcome {
 		r.ReplyStoreError(err)
 		return failed
 	}
+	notifySet(r, key, expireAt)
 	return stored
+}
+
+// notifySet announces that a key was set, and when it expires, if its command says so.
+func notifySet(r *exec.Request, key []byte, expireAt int64) {
+	if r.Notify(keyevent.String, "set", key); expireAt == 0 {
+		return
+	}
+	if r.Notify(keyevent.Generic, "expire", key); expireAt <= r.Now {
+		r.Notify(keyevent.Expired, "expired", key)
+	}
 }
 
 // putUntil stores argument i under key until expireAt, or with the expiry that the key has.
@@ -273,6 +286,7 @@ func delIfEq(r *exec.Request) {
 	equal := found && bytes.Equal(item.Value(), r.Args[2])
 	if equal {
 		t.Delete(r.Args[1])
+		r.Notify(keyevent.Generic, "del", r.Args[1])
 	}
 	r.ReplyBool(equal)
 }
@@ -299,9 +313,11 @@ func getEX(r *exec.Request) {
 		return
 	}
 	if o.expire == nil {
+		expires := item.ExpireAt() != 0
 		r.ReplyItem(t, item, true)
-		if o.persist {
+		if o.persist && expires {
 			t.SetExpire(key, 0)
+			r.Notify(keyevent.Generic, "persist", key)
 		}
 		return
 	}
@@ -315,5 +331,7 @@ func getEX(r *exec.Request) {
 		refusal := r.Out[value:]
 		r.Undo(start)
 		r.Out = append(r.Out, refusal...) // in place of the value
+		return
 	}
+	r.NotifyExpiry(at, key)
 }

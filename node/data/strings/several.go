@@ -3,6 +3,7 @@ package strings
 import (
 	"math"
 
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -29,6 +30,9 @@ func mGet(r *exec.Request) {
 			return
 		}
 		item, found := r.Find(t, key)
+		if !found {
+			r.NotifyMiss(key)
+		}
 		found = found && item.Type() == engine.TypeString // other types count as missing here
 		r.Worker.Count.Lookup(found)
 		if found && i > 0 && r.Produced()-before+len(item.Value()) > exec.MaxReply {
@@ -133,6 +137,7 @@ func mSetEX(r *exec.Request) {
 			r.ReplyStoreError(err)
 			return
 		} else {
+			notifySet(r, key, expireAt)
 			locks.Copied(i, len(r.Args[r.Keys[i-keys]+1]))
 		}
 	}
@@ -146,6 +151,8 @@ func setPair(r *exec.Request, t engine.Txn, key []byte, i int) bool {
 	err := r.Put(t, key, r.Keys[i]+1, 0)
 	if err != nil {
 		r.ReplyStoreError(err)
+		return false
 	}
-	return err == nil
+	r.Notify(keyevent.String, "set", key)
+	return true
 }
