@@ -248,16 +248,20 @@ func (s *client) forward(cmd *command.Command, args [][]byte, raw []byte) bool {
 	if len(args) > maxKeys && s.forwardInTurns(cmd, args, raw) {
 		return true
 	}
-	slot, same := s.slotOf(cmd, args)
+	first := cmd.FirstKey(args)
+	if first == 0 { // a script without keys, or a malformed count of them
+		return s.forwardTo(s.w.order.Anywhere(), cmd, args, raw)
+	}
+	slot, same := s.slotOf(cmd, args, first)
 	if !same {
 		s.answer(errCrossSlot)
 		return true
 	}
-	return s.forwardTo(ring.Partition(slot), cmd, args, raw)
+	return s.forwardTo(order.Origin{Partition: ring.Partition(slot)}, cmd, args, raw)
 }
 
-// forwardTo sends a command to the owner of a partition.
-func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte, raw []byte) bool {
+// forwardTo sends a command to the owner of its partition.
+func (s *client) forwardTo(origin order.Origin, cmd *command.Command, args [][]byte, raw []byte) bool {
 	if !s.enterLane(s.laneFor(len(raw), cmd.Flags&command.Heavy != 0)) {
 		return false
 	}
@@ -265,7 +269,7 @@ func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte
 		raw = resp.AppendRequest(s.w.scratch[:0], args...)
 		s.w.keepScratch(raw)
 	}
-	r := order.Request{Session: &s.Session, Seq: s.tail, Origin: order.Origin{Partition: partition}}
+	r := order.Request{Session: &s.Session, Seq: s.tail, Origin: origin}
 	if !s.submit(r, raw) {
 		return false
 	}
@@ -277,8 +281,8 @@ func (s *client) forwardTo(partition uint16, cmd *command.Command, args [][]byte
 }
 
 // slotOf returns the slot of a command's first key, and reports whether all keys share it.
-func (s *client) slotOf(cmd *command.Command, args [][]byte) (slot uint16, same bool) {
-	slot = ring.Slot(args[cmd.FirstKey(args)])
+func (s *client) slotOf(cmd *command.Command, args [][]byte, first int) (slot uint16, same bool) {
+	slot = ring.Slot(args[first])
 	if hasOneKey(cmd) {
 		return slot, true
 	}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // counting is a Budget of so many bytes.
@@ -47,4 +50,38 @@ func TestScriptsAreBounded(t *testing.T) {
 	if _, ok := s.get(nil, []byte("e0e1")); ok {
 		t.Error("half a name is known")
 	}
+}
+
+// TestScriptsWithoutKeys: they go to all nodes in turns. One that takes long keeps neither others nor the keys of
+// some partition from their nodes.
+func TestScriptsWithoutKeys(t *testing.T) {
+	const nodes = 2
+	c := newCluster(t, nodes, func(cfg *Config) { cfg.Patience = time.Hour }, oneLoop(t))
+	c.level = ring.ScriptsLevel
+	c.route(func(p int) int { return p % nodes })
+	slow := c.dial()
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) {
+			n.later = func(args []string) bool { return args[0] == "EVAL" && args[1] == "slow" }
+			n.answer = func(args []string) (string, bool) { return ":" + n.name[1:] + "\r\n", args[0] == "EVAL" }
+		})
+	}
+	slow.send("GET "+key(0, nodes), "GET "+key(1, nodes)) // opens the pipes
+	slow.want("$-1", "$-1")
+	slow.send("EVAL slow 0", "EVAL slow 0")
+	for _, n := range c.nodes {
+		n.waiting(1)
+	}
+	other := c.dial()
+	// The partition of a command's name is none of them.
+	other.send("SET EVAL 1", "GET EVAL", "EVAL fast 0", "EVAL fast 0", "GET EVAL")
+	other.want("+OK", "$1 1")
+	if a, b := other.reply(), other.reply(); a+b != ":1:2" && a+b != ":2:1" {
+		t.Errorf("two nodes answer %q, %q", a, b)
+	}
+	other.want("$1 1")
+	for _, n := range c.nodes {
+		n.complete(0, ":7\r\n")
+	}
+	slow.want(":7", ":7")
 }

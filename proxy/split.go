@@ -53,7 +53,7 @@ func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
 		return true
 	}
 	if partition, same := samePartition(args, step); same {
-		return s.forwardTo(partition, cmd, args, raw)
+		return s.forwardTo(order.Origin{Partition: partition}, cmd, args, raw)
 	}
 	if !s.enterLane(s.laneFor(len(raw), false)) {
 		return false

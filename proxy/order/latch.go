@@ -57,7 +57,9 @@ func (l *latch) add(r *Request, raw []byte, tail, epoch uint64) (anew bool) {
 			l.partitions.Add(p)
 		}
 	default:
-		l.partitions.Add(r.Partition)
+		if !r.Keyless {
+			l.partitions.Add(r.Partition)
+		}
 	}
 	return anew
 }
@@ -97,7 +99,7 @@ func (p *Pipe) noteAhead() {
 				l.ahead.Add(number)
 			}
 		default:
-			if r.Session != nil {
+			if r.Session != nil && !r.Keyless {
 				l.ahead.Add(r.Partition)
 			}
 		}

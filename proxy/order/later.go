@@ -76,7 +76,7 @@ func (m *Machine) Later(p *Pipe, token uint64) (ok bool) {
 		raw = bytes.Clone(raw)
 		l.bytes += len(raw)
 	}
-	d := deferred{parked: parked{Request: *r, raw: raw, body: body}, token: token, writes: !onlyReads(args)}
+	d := deferred{parked: parked{Request: *r, raw: raw, body: body}, token: token, writes: !r.Keyless && !onlyReads(args)}
 	if part, ok := r.Part.(Scattered); ok {
 		d.writes = true
 		if len(raw) <= aheadBytes {
@@ -187,7 +187,7 @@ func (m *Machine) returnDeferred(p *Pipe, list []deferred, since, now time.Durat
 
 // overtakesDeferred reports whether a request, whose bytes are raw, must wait for a deferred write.
 func (m *Machine) overtakesDeferred(p *Pipe, r *Request, raw []byte) bool {
-	if p.later.writes == 0 || m.broken.overtakesDeferred() {
+	if p.later.writes == 0 || r.Keyless || m.broken.overtakesDeferred() {
 		return false
 	}
 	part, ok := r.Part.(Scattered)

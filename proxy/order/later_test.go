@@ -358,3 +358,45 @@ func TestDeferredAreBounded(t *testing.T) {
 		t.Errorf("%d deferred requests take %d bytes", len(p.later.list), p.Size())
 	}
 }
+
+// Nothing waits for a request without keys because of a partition, and it waits for nothing.
+func TestKeylessConcernsNoPartition(t *testing.T) {
+	h := newShell(t)
+	p := h.opened(common)
+	keyless := func(seq uint64) *Session {
+		s := &Session{Owner: noOwner{}}
+		at := h.Anywhere()
+		at.Partition = 1
+		h.Enter(s, common)
+		if sent, ok := h.Submit(s, Request{Session: s, Seq: seq, Origin: at}, request("EVAL", "return 1", "0"), h.now); sent != p || !ok {
+			t.Fatal("a request without keys is parked")
+		}
+		p.Wrote(len(p.Queued()))
+		return s
+	}
+	keyless(1)
+	if !h.Later(p, 1) {
+		t.Fatal("out of step")
+	}
+	key := &Session{Owner: noOwner{}}
+	if h.send(key, common, 1, 1, request("APPEND", "x", "1")) == nil {
+		t.Error("a write waits for a deferred request without keys")
+	}
+	h.Later(p, 2)
+	keyless(1) // beside the deferred write
+	h.Refused(p, Refusal{}, h.now)
+	if h.send(&Session{Owner: noOwner{}}, common, 2, 1, request("GET", "y")) == nil || p.latch.refuses(1) {
+		t.Error("the refusal of a request without keys latches a partition")
+	}
+	p.latch.on = true
+	p.latch.partitions.Add(1)
+	keyless(1)
+
+	seen := make(map[uint16]bool)
+	for range ring.Partitions {
+		seen[h.Anywhere().Partition] = true
+	}
+	if len(seen) != ring.Partitions {
+		t.Errorf("requests without keys go by %d partitions", len(seen))
+	}
+}

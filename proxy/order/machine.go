@@ -40,6 +40,7 @@ type Machine struct {
 	byAddr     map[string]*Node
 	leaving    []*Node // nodes of older tables that still owe answers
 	generation uint64  // of the newest connection
+	anywhere   uint16  // where the last Keyless request went
 
 	parking    []*Session    // those with parked requests
 	redirected []*Session    // those with a -MOVED that FollowMoves is to follow
@@ -186,6 +187,12 @@ func (m *Machine) Level() uint8 {
 
 // Owner returns the node to which requests for the partition go, nil if none is known.
 func (m *Machine) Owner(partition uint16) *Node { return m.owner[partition] }
+
+// Anywhere returns the origin of a Keyless request: of all nodes in turns, each as often as it owns partitions.
+func (m *Machine) Anywhere() Origin {
+	m.anywhere += 2531 // about 4096 times the golden ratio, and odd: it comes to all of them
+	return Origin{Partition: m.anywhere % ring.Partitions, Keyless: true}
+}
 
 // Nodes returns the table's nodes, in its order. The caller must not change the slice.
 func (m *Machine) Nodes() []*Node { return m.list }

@@ -23,6 +23,7 @@ type Request struct {
 // is divided.
 type Origin struct {
 	Partition uint16        // of its keys; of several partitions: see Scattered
+	Keyless   bool          // it concerns no partition: whoever owns Partition executes it
 	hops      uint8         // -MOVED replies followed so far
 	begun     bool          // a pipe broke after it had begun to be written: it may have changed something
 	Chunk     uint32        // which chunk of the command; each has parts of its own

@@ -88,8 +88,10 @@ func (m *Machine) Submit(s *Session, r Request, raw []byte, now time.Duration) (
 		return nil, true
 	}
 	p = n.Pipe(s.lane)
-	if p.state != open || p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) || p.mustPark(len(raw)) ||
-		p.later.writes > 0 && m.overtakesDeferred(p, &r, raw) || len(s.strays) > 0 && m.mayOvertakeStrays(s, p, now) {
+	if p.state != open || p.mustPark(len(raw)) ||
+		!r.Keyless && (p.latch.refuses(r.Partition) || s.remote > 0 && p.overtakes(r.Partition) ||
+			p.later.writes > 0 && m.overtakesDeferred(p, &r, raw)) ||
+		len(s.strays) > 0 && m.mayOvertakeStrays(s, p, now) {
 		r.since = m.outOfReach(p, now)
 		m.park(s, &r, raw, now)
 		return nil, true
