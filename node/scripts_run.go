@@ -31,6 +31,9 @@ const (
 	maxRun = time.Minute
 	// placeTurn is how long a script computes before another one has its turn.
 	placeTurn = 2 * time.Millisecond
+	// restAfter is how long a script has run when it begins to give way while loops are strained: those of
+	// applications are shorter. Its garbage costs loops time as well.
+	restAfter = 10 * time.Millisecond
 	// fencedPause is how long a script waits until it looks whether the node is fenced still.
 	fencedPause = 5 * time.Millisecond
 )
@@ -54,6 +57,7 @@ type scriptRun struct {
 	took      time.Duration
 
 	ctx   context.Context
+	steps context.Context // of ctx
 	begun time.Time
 	turn  time.Time // since when it has its place
 	state atomic.Int32
@@ -104,6 +108,7 @@ func (w *scriptRun) Run(ctx context.Context) {
 	}
 	w.ctx, w.begun = ctx, time.Now()
 	w.turn = w.begun
+	w.steps = exec.WithSteps(ctx, w.node.mayRest)
 	s.mu.Lock()
 	s.running[w] = struct{}{}
 	s.mu.Unlock()
@@ -290,6 +295,9 @@ func (x *runner) Look() error {
 	w := x.run
 	if err := w.check(); err != nil {
 		return err
+	}
+	if time.Since(w.begun) > restAfter {
+		_ = exec.Step(w.steps) // whether the script ends is decided above
 	}
 	if time.Since(w.turn) > placeTurn {
 		places := x.node.scripts.places

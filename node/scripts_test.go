@@ -95,7 +95,14 @@ func TestScriptOfGoneClient(t *testing.T) {
 	}
 	c := dial(t, n.Addr())
 	c.send(`EVAL "redis.call('SET', KEYS[1], 1) for i = 1, 3000000 do end redis.call('SADD', KEYS[2], 1, 2) redis.call('SUNIONSTORE', KEYS[3], KEYS[2]) redis.call('SET', KEYS[1], 2)" 3 {k} {k}s {k}t`)
-	eventually(t, "the script runs", func() bool { return runningScripts(n) == 1 })
+	eventually(t, "the script has written", func() bool {
+		n.scripts.mu.Lock()
+		defer n.scripts.mu.Unlock()
+		for w := range n.scripts.running {
+			return w.hasWritten()
+		}
+		return false
+	})
 	reset(t, c)
 	wantEnded(t, n)
 	beside.want("GET {k}", `"2"`)
@@ -380,5 +387,21 @@ func TestScriptKilledOrWrites(t *testing.T) {
 		if killed == written {
 			t.Fatalf("killed: %t, written: %t", killed, written)
 		}
+	}
+}
+
+// A script that runs for long gives way while loops are strained.
+func TestLongScriptsRest(t *testing.T) {
+	n := startScripts(t)
+	n.holdPatience = time.Minute
+	asked := strain(t, n)
+	c := dial(t, n.Addr())
+	c.want("EVAL 'return 1' 1 k", "(integer) 1")
+	if asked.Load() > 0 {
+		t.Error("a short script rests")
+	}
+	c.want("EVAL 'for i = 1, 2e7 do end' 1 k", "(nil)")
+	if asked.Load() == 0 {
+		t.Error("a long script does not rest")
 	}
 }
