@@ -36,7 +36,8 @@ type client struct {
 	kept       int    // bytes of requests that are parked
 	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
 
-	topics *subscriber // nil: it has never subscribed to anything
+	topics  *subscriber  // nil: it has never subscribed to anything
+	scripts *scriptTurns // nil: it has never executed a script
 
 	timed stopwatch // times one of its commands now and then
 
@@ -49,13 +50,14 @@ type client struct {
 	woken    []byte // not nil: the reply to that, if nothing serves it
 	waitsFor *pipe  // the full pipe that has this session in its waiters
 
-	phase    phase
-	input    inputState
-	long     long // not nil: a command that is not sent yet, or not all of it; those behind it wait
-	watching bool // a WATCH is on its way
-	limited  bool // may send little, since it has not authenticated
-	muting   bool // the reply to the command at hand is dropped
-	mutes    bool // one flag for the fast path: closed, has blocked, or replies may be to be dropped
+	phase        phase
+	input        inputState
+	long         long // not nil: a command that is not sent yet, or not all of it; those behind it wait
+	watching     bool // a WATCH is on its way
+	limited      bool // may send little, since it has not authenticated
+	queuesScript bool // its next EXEC counts as a script: one was queued since the last
+	muting       bool // the reply to the command at hand is dropped
+	mutes        bool // one flag for the fast path: closed, has blocked, or replies may be to be dropped
 }
 
 // phase is how far a session has come to its end.
@@ -214,13 +216,9 @@ func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 	}
 	out, action, refused := s.w.proxy.server.Refuse(s.state, cmd, args, s.w.scratch[:0])
 	row := command.Row(args)
-	if !refused && isScript(row) {
-		if !s.mayScript() {
-			s.w.keepScratch(out)
-			return true
-		}
-		row, args, raw = s.withBody(row, args, raw)
-		defer s.w.script.end()
+	if !refused && row.IsScript() {
+		s.w.keepScratch(out)
+		return s.script(row, args, raw)
 	}
 	if !refused && s.state.Queues(row) {
 		out = s.state.Enqueue(row, args, out)

@@ -66,6 +66,7 @@
 //     large as the last ones. Early replies never take more than maxEarly, counting the gathered
 //     parts of unfinished replies. A session gathers the large parts of one command at a time.
 //   - A pipe bounds the number of its requests, that of the deferred ones among them, and their bytes.
+//   - Of a session's scripts, and transactions with scripts, 16 are on their way.
 //   - A parked command waits at most Config.Patience, counted from when its node could last be reached.
 //   - Of a command of many keys a loop looks at 1,024 in an iteration. At most four chunks of it are on
 //     their way, and beyond maxReplyBytes its reply waits for its client.

@@ -27,7 +27,14 @@ func (s *client) local(cmd *command.Command, args [][]byte, raw []byte) bool {
 	case command.Watch:
 		return s.watch(args, raw)
 	case command.Exec:
-		return s.exec()
+		if s.queuesScript && !s.mayStartScript() || !s.exec() {
+			return false
+		}
+		if s.queuesScript {
+			s.queuesScript = false
+			s.startedScript()
+		}
+		return true
 	case command.Discard, command.Unwatch, command.Reset:
 		if s.watching {
 			return false

@@ -22,8 +22,12 @@ import (
 // its body; but they would have to be told ahead on each pipe, and again wherever a request goes that came back.
 
 const (
-	// maxScripts is what bodies take together at most, in bytes.
-	maxScripts = 64 << 20
+	// maxLoaded is what the bodies of SCRIPT LOAD take at most, and maxSent those of EVAL, in bytes. So clients that
+	// send ever new bodies make the proxy forget none that was loaded.
+	maxLoaded = 48 << 20
+	maxSent   = 16 << 20
+	// maxSentBody is the longest body of EVAL that is kept: longer ones would be hashed for too long each time.
+	maxSentBody = 64 << 10
 	// maxNamed is how long an EVALSHA is at most to go as EVAL: it is copied. A longer one goes as it came.
 	maxNamed = 1 << 20
 	// scriptCost is what a body takes beside its bytes.
@@ -35,72 +39,153 @@ type scripts struct {
 	budget netloop.Budget // nil: they are only counted
 
 	mu     sync.Mutex
-	bySHA  map[[sha1.Size]byte]*list.Element
-	byBody map[string]*list.Element
-	order  list.List // of *body; the first was used last
-	size   int64
+	bodies map[scriptName]*list.Element // of *body, in a list of these two
+	loaded bodies                       // by SCRIPT LOAD
+	sent   bodies                       // by EVAL only
+}
+
+type scriptName [sha1.Size]byte
+
+// bodies are those that the proxy got in one way.
+type bodies struct {
+	order list.List // of *body; the first was used last
+	size  int64     // of them, and of those that are being copied
 }
 
 type body struct {
-	text string
-	sha  [sha1.Size]byte
+	text   string
+	name   scriptName
+	loaded bool
 }
 
-func (b *body) cost() int64 { return int64(len(b.text)) + scriptCost }
+func costOf(length int) int64 { return int64(length) + scriptCost }
 
-// get appends the body with that name to dst. It reports false if the proxy does not keep it.
-func (s *scripts) get(dst, name []byte) ([]byte, bool) {
-	var sha [sha1.Size]byte
-	if len(name) != 2*len(sha) {
-		return dst, false
+func (b *body) cost() int64 { return costOf(len(b.text)) }
+
+// parseScriptName parses a SHA-1 in hexadecimal digits.
+func parseScriptName(text []byte) (name scriptName, ok bool) {
+	if len(text) != hex.EncodedLen(len(name)) {
+		return name, false
 	}
-	if _, err := hex.Decode(sha[:], name); err != nil {
-		return dst, false
+	_, err := hex.Decode(name[:], text)
+	return name, err == nil
+}
+
+// get returns the body with that name. It reports false if the proxy does not keep it.
+func (s *scripts) get(text []byte) (string, bool) {
+	name, ok := parseScriptName(text)
+	if !ok {
+		return "", false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.bySHA[sha]
+	e := s.bodies[name]
 	if e == nil {
-		return dst, false
+		return "", false
 	}
-	s.order.MoveToFront(e)
-	return append(dst, e.Value.(*body).text...), true
+	b := e.Value.(*body)
+	s.listOf(b.loaded).order.MoveToFront(e)
+	return b.text, true
 }
 
-// keep keeps a body, which it copies, if there is memory for it.
-func (s *scripts) keep(text []byte) {
+// has reports whether the proxy keeps the body with that name. That is no use of it.
+func (s *scripts) has(text []byte) bool {
+	name, ok := parseScriptName(text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.byBody[string(text)]; e != nil {
-		s.order.MoveToFront(e)
-		return
-	}
-	if len(text) > maxNamed {
-		return
-	}
-	b := &body{text: string(text), sha: sha1.Sum(text)}
-	for s.order.Len() > 0 && s.size+b.cost() > maxScripts {
-		s.forget(s.order.Back())
-	}
-	for s.budget != nil && !s.budget.Charge(b.cost()) {
-		if s.order.Len() == 0 {
-			return
-		}
-		s.forget(s.order.Back())
-	}
-	if s.bySHA == nil {
-		s.bySHA, s.byBody = make(map[[sha1.Size]byte]*list.Element), make(map[string]*list.Element)
-	}
-	e := s.order.PushFront(b)
-	s.bySHA[b.sha], s.byBody[b.text] = e, e
-	s.size += b.cost()
+	return ok && s.bodies[name] != nil
 }
 
-func (s *scripts) forget(e *list.Element) {
-	b := s.order.Remove(e).(*body)
-	delete(s.bySHA, b.sha)
-	delete(s.byBody, b.text)
-	if s.size -= b.cost(); s.budget != nil {
+// keep keeps a body, which it copies, if there is memory for it. What takes long for a long body is done without
+// the lock.
+func (s *scripts) keep(text []byte, loaded bool) {
+	name := scriptName(sha1.Sum(text))
+	if !s.reserve(name, costOf(len(text)), loaded) {
+		return
+	}
+	b := &body{text: string(text), name: name, loaded: loaded}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.use(name, loaded) { // another loop has kept it meanwhile
+		s.refund(b)
+		return
+	}
+	if s.bodies == nil {
+		s.bodies = make(map[scriptName]*list.Element)
+	}
+	s.bodies[name] = s.listOf(loaded).order.PushFront(b)
+}
+
+// reserve reports whether a body is to be kept, and charges it. It makes room for it.
+func (s *scripts) reserve(name scriptName, cost int64, loaded bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.use(name, loaded) {
+		return false
+	}
+	l := s.listOf(loaded)
+	s.makeRoom(loaded, cost)
+	for s.budget != nil && !s.budget.Charge(cost) {
+		if !s.forgetLast(&s.sent) && !s.forgetLast(l) {
+			return false
+		}
+	}
+	l.size += cost
+	return true
+}
+
+// makeRoom forgets what has to go for a body.
+func (s *scripts) makeRoom(loaded bool, cost int64) {
+	l, limit := s.listOf(loaded), int64(maxSent)
+	if loaded {
+		limit = maxLoaded
+	}
+	for l.size+cost > limit && s.forgetLast(l) {
+	}
+}
+
+// use reports whether there is a body with that name, which is now the last one that was used. One that is loaded
+// now counts as such from now on.
+func (s *scripts) use(name scriptName, loaded bool) bool {
+	e := s.bodies[name]
+	if e == nil {
+		return false
+	}
+	b := e.Value.(*body)
+	if !loaded || b.loaded {
+		s.listOf(b.loaded).order.MoveToFront(e)
+		return true
+	}
+	s.sent.order.Remove(e)
+	s.sent.size -= b.cost()
+	s.makeRoom(loaded, b.cost())
+	b.loaded = true
+	s.loaded.size += b.cost()
+	s.bodies[name] = s.loaded.order.PushFront(b)
+	return true
+}
+
+func (s *scripts) listOf(loaded bool) *bodies {
+	if loaded {
+		return &s.loaded
+	}
+	return &s.sent
+}
+
+// forgetLast forgets the body that was not used for longest. It reports false if there is none.
+func (s *scripts) forgetLast(l *bodies) bool {
+	e := l.order.Back()
+	if e == nil {
+		return false
+	}
+	b := l.order.Remove(e).(*body)
+	delete(s.bodies, b.name)
+	s.refund(b)
+	return true
+}
+
+func (s *scripts) refund(b *body) {
+	if s.listOf(b.loaded).size -= b.cost(); s.budget != nil {
 		s.budget.Refund(b.cost())
 	}
 }
@@ -109,13 +194,45 @@ func (s *scripts) forget(e *list.Element) {
 func (s *scripts) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.order.Len() > 0 {
-		s.forget(s.order.Back())
+	for s.forgetLast(&s.sent) || s.forgetLast(&s.loaded) {
 	}
 }
 
-// isScript reports whether a command executes a script.
-func isScript(cmd *command.Command) bool { return cmd.Flags&command.NoMandatoryKeys != 0 }
+// script starts or queues a command that executes a script. It reports false if the command must wait.
+func (s *client) script(cmd *command.Command, args [][]byte, raw []byte) bool {
+	switch {
+	case !s.mayScript():
+		s.state.FailTransaction()
+		return true
+	case s.state.Queues(cmd):
+		cmd, args, _ = s.withBody(cmd, args, raw)
+		out := s.state.Enqueue(cmd, args, s.w.scratch[:0])
+		s.w.script.end()
+		s.queuesScript = true
+		s.chargeOther()
+		s.w.keepScratch(out)
+		s.answer(out)
+		return true
+	case !s.mayStartScript():
+		return false
+	}
+	cmd, args, raw = s.withBody(cmd, args, raw)
+	defer s.w.script.end()
+	if !s.dispatch(cmd, args, raw) {
+		return false
+	}
+	s.startedScript()
+	return true
+}
+
+// mayScript reports whether the cluster executes scripts. Otherwise it answers an error.
+func (s *client) mayScript() bool {
+	if s.w.order.Level() >= ring.ScriptsLevel {
+		return true
+	}
+	s.answer(errScripts)
+	return false
+}
 
 // withBody returns what is sent in place of a command that executes a script: EVALSHA of a script that the proxy keeps
 // becomes EVAL. The body of EVAL is kept. args and raw are valid until the next command.
@@ -123,17 +240,20 @@ func (s *client) withBody(cmd *command.Command, args [][]byte, raw []byte) (*com
 	p := s.w.proxy
 	switch cmd.ID {
 	case command.Eval, command.EvalRO:
-		p.scripts.keep(args[1])
+		if len(args[1]) <= maxSentBody {
+			p.scripts.keep(args[1], false)
+		}
 		return cmd, args, raw
 	case command.EvalSha, command.EvalShaRO:
 	default:
 		return cmd, args, raw
 	}
-	room := &s.w.script
-	var ok bool
-	if room.body, ok = p.scripts.get(room.body[:0], args[1]); !ok || len(raw) > maxNamed {
+	text, ok := p.scripts.get(args[1])
+	if !ok || len(raw) > maxNamed {
 		return cmd, args, raw
 	}
+	room := &s.w.script
+	room.body = append(room.body[:0], text...)
 	room.words = append(room.words[:0], args...)
 	if room.words[0] = evalName; cmd.ID == command.EvalShaRO {
 		room.words[0] = evalROName
@@ -159,25 +279,39 @@ func (r *scriptRoom) end() {
 	}
 }
 
-// mayScript reports whether the cluster executes scripts. Otherwise it answers an error.
-func (s *client) mayScript() bool {
-	if s.w.order.Level() >= ring.ScriptsLevel {
-		return true
+// scriptsAtOnce is how many scripts of one session are on their way: a node defers a script for up to a minute, and
+// a pipe, which many sessions share, has room for few deferred requests.
+const scriptsAtOnce = 16
+
+// scriptTurns are the last scripts of a session.
+type scriptTurns struct {
+	behind [scriptsAtOnce]uint64 // the number of the command behind each script; 0: there was none yet
+	next   int                   // where the next one goes: the oldest
+}
+
+// mayStartScript reports whether so few scripts of the session have no delivered reply that it may start another.
+func (s *client) mayStartScript() bool {
+	return s.scripts == nil || s.scripts.behind[s.scripts.next] <= s.head
+}
+
+// startedScript notes that the last command that was issued is a script, or a transaction with one.
+func (s *client) startedScript() {
+	t := s.scripts
+	if t == nil {
+		t = new(scriptTurns)
+		s.scripts = t
 	}
-	s.answer(errScripts)
-	return false
+	t.behind[t.next] = s.tail
+	t.next = (t.next + 1) % scriptsAtOnce
 }
 
 // The rest is wide.Host's.
 
-// KeepScript keeps a body.
-func (h wideHost) KeepScript(text []byte) { h.p.scripts.keep(text) }
+// KeepScript keeps a body of SCRIPT LOAD.
+func (h wideHost) KeepScript(text []byte) { h.p.scripts.keep(text, true) }
 
 // HasScript reports whether the proxy keeps a body.
-func (h wideHost) HasScript(sha []byte) bool {
-	_, ok := h.p.scripts.get(nil, sha)
-	return ok
-}
+func (h wideHost) HasScript(sha []byte) bool { return h.p.scripts.has(sha) }
 
 // FlushScripts forgets all bodies.
 func (h wideHost) FlushScripts() { h.p.scripts.flush() }

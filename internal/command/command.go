@@ -81,6 +81,14 @@ func (c *Command) Placed() int { return int(c.placed) }
 // Quick reports whether the command takes microseconds as long as it has few arguments.
 func (c *Command) Quick() bool { return c.Flags&(Fast|Light) != 0 }
 
+// MaxScript is the longest body of a script, in bytes.
+const MaxScript = 1 << 20
+
+// IsScript reports whether the command executes a script.
+func (c *Command) IsScript() bool {
+	return c.ID == Eval || c.ID == EvalRO || c.ID == EvalSha || c.ID == EvalShaRO
+}
+
 // ArityOK reports whether a request of n arguments, names included, fits.
 func (c *Command) ArityOK(n int) bool {
 	if c.Arity >= 0 {

@@ -189,6 +189,13 @@ func (st *State) Enqueue(c *command.Command, args [][]byte, dst []byte) []byte {
 	return append(dst, "+QUEUED\r\n"...)
 }
 
+// FailTransaction has EXEC execute nothing, if the client queues commands: one of them could not be queued.
+func (st *State) FailTransaction() {
+	if st.Multi {
+		st.Tx.failed = true
+	}
+}
+
 func (st *State) fail(dst []byte, text string) []byte {
 	st.Tx.failed = true
 	return resp.AppendError(dst, text)

@@ -26,7 +26,7 @@ func Accept(cmd *command.Command, args [][]byte) (size int, err error) {
 	for _, a := range args {
 		size += len(a)
 	}
-	if size > maxArgs && (cmd.ID != command.ScriptLoad || size > maxScript+len("SCRIPT")+len("LOAD")) {
+	if size > maxArgs && (cmd.ID != command.ScriptLoad || size > command.MaxScript+len("SCRIPT")+len("LOAD")) {
 		return size, errArgs
 	}
 	return size, nil

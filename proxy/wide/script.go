@@ -2,7 +2,7 @@ package wide
 
 import (
 	"bytes"
-	"errors"
+	"slices"
 	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -11,16 +11,25 @@ import (
 // SCRIPT LOAD, EXISTS, FLUSH, SHOW and KILL: of all nodes, and of the proxy, which keeps the bodies that its clients
 // have sent.
 
-// maxScript bounds the body of SCRIPT LOAD, in bytes.
-const maxScript = 1 << 20
-
 // script merges what nodes answer about scripts.
 type script struct {
 	call   *Call
 	reply  []byte // the first one; nil: none yet
 	exists []bool // SCRIPT EXISTS: whether all nodes know it
-	failed error  // what some nodes have answered
-	rank   int    // of failed: an error of a higher rank counts
+	failed []scriptFailure
+}
+
+// scriptFailure is the error that a node has answered last.
+type scriptFailure struct {
+	node, text string
+}
+
+// rank returns how much an error says: UNKILLABLE says more than NOTBUSY of another node.
+func (f *scriptFailure) rank() int {
+	if strings.HasPrefix(f.text, "UNKILLABLE") {
+		return 2
+	}
+	return 1
 }
 
 func askScript(c *Call, q *Question) error {
@@ -38,21 +47,15 @@ func askScriptKill(c *Call, q *Question) error {
 	return askScript(c, q)
 }
 
-// Begin forgets nothing: all rounds ask the same.
+// Begin forgets nothing: a round asks about what no answer has covered. A node that is asked again replaces its error.
 func (m *script) Begin() {}
 
 // Add takes a node's answer.
 func (m *script) Add(a Answer) error {
+	m.failed = slices.DeleteFunc(m.failed, func(f scriptFailure) bool { return f.node == a.Node }) // of a round before
 	switch {
 	case resp.IsError(a.Reply):
-		text := strings.TrimRight(string(a.Reply[1:]), "\r\n")
-		rank := 1
-		if strings.HasPrefix(text, "UNKILLABLE") { // says more than NOTBUSY of another node
-			rank = 2
-		}
-		if rank > m.rank {
-			m.failed, m.rank = errors.New(text), rank
-		}
+		m.failed = append(m.failed, scriptFailure{a.Node, strings.TrimRight(string(a.Reply[1:]), "\r\n")})
 		return nil
 	case m.call.Command.Name == "script|exists":
 		return m.addExists(a.Reply)
@@ -85,6 +88,17 @@ func (m *script) addExists(reply []byte) error {
 	return nil
 }
 
+// worst returns the first of the errors that say most.
+func (m *script) worst() string {
+	f := &m.failed[0]
+	for i := range m.failed {
+		if m.failed[i].rank() > f.rank() {
+			f = &m.failed[i]
+		}
+	}
+	return f.text
+}
+
 // Reply appends the reply. A script that only this proxy keeps exists, and an error of one node says nothing about
 // KILL and SHOW at the others.
 func (m *script) Reply(dst []byte) []byte {
@@ -100,8 +114,8 @@ func (m *script) Reply(dst []byte) []byte {
 			dst = resp.AppendInt(dst, n)
 		}
 		return dst
-	case m.failed != nil && (m.reply == nil || name == "script|load" || name == "script|flush"):
-		return resp.AppendError(dst, m.failed.Error())
+	case len(m.failed) > 0 && (m.reply == nil || name == "script|load" || name == "script|flush"):
+		return resp.AppendError(dst, m.worst())
 	case m.reply == nil:
 		return resp.AppendError(dst, errMerge.Error())
 	case name == "script|load":
