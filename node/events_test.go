@@ -176,6 +176,8 @@ func TestEventsAreFree(t *testing.T) {
 		t.Errorf("the classes are %s", got)
 	}
 	c.want(`CONFIG SET notify-keyspace-events ""`, "OK")
+	n.events.mu.Lock()
+	defer n.events.mu.Unlock()
 	if n.events.classes.Load() != 0 || n.events.charged {
 		t.Error("classes or memory stay")
 	}
