@@ -138,10 +138,11 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 		s := n.fedBy[heir]
 		to, gets := h.heirOf(a.Next.Table, heir)
 		n.goJob(func() {
-			n.handTopics(h.ctx, to, gets, a.Next.Epoch())
+			endTopics := n.handTopics(h.ctx, to, gets, a.Next.Epoch())
 			if err := s.FlushHanded(h.ctx); err != nil && n.ctx.Err() == nil {
 				n.log.Warn("gave up a hand-over: the new owner has died or its stream has ended", "to", heir, "error", err)
 			}
+			endTopics()
 			n.step(func(m *ownership.Machine, _ time.Duration) { m.Flushed(id, heir) })
 		})
 	}

@@ -151,10 +151,10 @@ type Node struct {
 	fenceMu sync.Mutex
 	fenced  atomic.Bool
 	fences  atomic.Uint64 // how often it was fenced
-	// holdPatience is holdPatience, but in tests.
-	holdPatience time.Duration
-	fence        ownership.Fence
-	quorum       quorum
+	// holdPatience and topicsPatience are the constants, but in tests.
+	holdPatience, topicsPatience time.Duration
+	fence                        ownership.Fence
+	quorum                       quorum
 
 	clients atomic.Int64 // connections that count towards MaxClients
 	waiters atomic.Int64 // commands that wait for keys
@@ -218,6 +218,7 @@ func Start(cfg Config) (*Node, error) {
 	n = &Node{
 		cfg: cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
+		topicsPatience: topicsPatience,
 	}
 	n.events.node, n.events.wake = n, make(chan struct{}, 1)
 	n.overhead.Store(cfg.Overhead)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
@@ -10,14 +11,17 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A node that hands partitions over tells their next owners who listens to the channels there, before it
-// acknowledges the table. So PUBLISH counts all of them at the next owner from the first message on, however
-// late their proxies hear of the table.
+// A node that hands partitions over tells their next owners who listens to the channels there, beside
+// everything else and before it acknowledges the table. So PUBLISH counts all of them at the next owner from
+// the first message on, however late their proxies hear of the table.
 
 const (
 	// topicsTurn and topicsBytes bound what one request tells: the number of topics, and their names.
 	topicsTurn  = 128
 	topicsBytes = 32 << 10
+	// topicsPatience is how much longer than the hand-over of everything else that may take: meanwhile nobody
+	// serves the partitions.
+	topicsPatience = 200 * time.Millisecond
 )
 
 // heirOf returns a new owner, and what the hand-over gives it.
@@ -32,16 +36,32 @@ func (h *handOver) heirOf(t *ring.Table, name string) (heir ring.Member, gets *r
 	return heir, gets
 }
 
-// handTopics tells an heir who listens to the channels that it gets. If it does not take that, or is of an
-// older build, PUBLISH counts there who has followed.
-func (n *Node) handTopics(ctx context.Context, heir ring.Member, gets *ring.PartitionSet, epoch uint64) {
-	list, done := n.broker.Told(func(name string) bool { return gets.Has(ring.PartitionOf([]byte(name))) })
+// handTopics begins to tell an heir who listens to the channels that it gets. The caller calls end when the
+// heir has everything else: that waits for topicsPatience at most. If the heir does not take all by then, or is
+// of an older build, PUBLISH counts there who has followed.
+func (n *Node) handTopics(ctx context.Context, heir ring.Member, gets *ring.PartitionSet, epoch uint64) (end func()) {
+	ctx, cancel := context.WithTimeout(ctx, ownership.TakeTimeout)
+	told := make(chan struct{})
+	n.goJob(func() {
+		defer close(told)
+		n.tellTopics(ctx, heir, gets, epoch)
+	})
+	return func() {
+		defer cancel()
+		select {
+		case <-told:
+		case <-time.After(n.topicsPatience):
+		}
+	}
+}
+
+func (n *Node) tellTopics(ctx context.Context, heir ring.Member, gets *ring.PartitionSet, epoch uint64) {
+	keep := func(name string) bool { return gets.Has(ring.PartitionOf([]byte(name))) }
+	list, done := n.broker.Told(keep, func() bool { return ctx.Err() == nil })
 	defer done()
 	if len(list) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, ownership.TakeTimeout)
-	defer cancel()
 	p, err := member.DialPeer(ctx, n.cfg.Dialer, heir.Addr, n.cfg.Secret.First(), n.cfg.Boot)
 	if err == nil {
 		defer p.Close()

@@ -1,7 +1,11 @@
 package node
 
 import (
+	"context"
+	"errors"
+	"net"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
@@ -12,6 +16,7 @@ import (
 // proxy has heard of the table.
 func TestMoveTakesListenersAlong(t *testing.T) {
 	nodes, table, key := startTrio(t)
+	nodes[0].topicsPatience = time.Minute
 	p := partitionOf(key)
 	table = altered(table, func(next *ring.Table) { next.Level = ring.Level })
 	install(t, table, nodes[:]...)
@@ -38,4 +43,25 @@ func TestMoveTakesListenersAlong(t *testing.T) {
 		t.Errorf("LISTEN is answered by %d behind %d messages", answer, messages)
 	}
 	b.want("PUBLISH "+string(channel)+" m", "(integer) 1")
+}
+
+// TestTopicsDelayNoHandOver: a next owner that does not take who listens there gets its partitions all the same.
+func TestTopicsDelayNoHandOver(t *testing.T) {
+	refusal := make(chan error, 1)
+	n := startLeveled(t, func(c *Config) {
+		c.Dialer = func(ctx context.Context, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			refusal <- ctx.Err()
+			return nil, ctx.Err()
+		}
+	})
+	n.topicsPatience = 10 * time.Millisecond
+	_, say := listeningPipe(t, n)
+	say(member.Listen{Name: []byte("c"), Count: 1})
+	gets := new(ring.PartitionSet)
+	gets.Add(partitionOf("c"))
+	n.handTopics(t.Context(), memberOf(n), gets, 2)()
+	if err := <-refusal; !errors.Is(err, context.Canceled) {
+		t.Errorf("the next owner is given up because of %v", err)
+	}
 }

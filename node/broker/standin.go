@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
@@ -21,6 +22,8 @@ const (
 	maxExpected = 4 << 20
 	// toldMemory is what a topic of a stand-in takes beside twice its name, in bytes.
 	toldMemory = 256
+	// nameStep bytes of a name take as long as another topic.
+	nameStep = 512
 )
 
 // Origin names a receiver at every node: a loop of one process of a proxy. The zero Origin is that of a
@@ -42,13 +45,14 @@ type Told struct {
 type standIns struct {
 	mu    sync.Mutex // before those of stripes
 	by    map[Origin]*Receiver
-	bytes int64
+	bytes atomic.Int64 // changed under mu
 }
 
 // Told returns what receivers with an origin have said of the channels and shard channels for which keep
-// holds, as far as there is memory for it, and drops the stand-ins there. The caller calls done when it has
-// used the list.
-func (b *Broker) Told(keep func(name string) bool) (list []Told, done func()) {
+// holds, as far as there is memory for it, and drops the stand-ins there. keep is called under a lock, as that
+// of Each is: each time that this is released, rest is called, and Told ends if that returns false. The caller
+// calls done when it has used the list.
+func (b *Broker) Told(keep func(name string) bool, rest func() (goOn bool)) (list []Told, done func()) {
 	size := int64(0)
 	for i := range b.stripes {
 		s := &b.stripes[i]
@@ -57,8 +61,8 @@ func (b *Broker) Told(keep func(name string) bool) (list []Told, done func()) {
 				if keep(name) && !isEverywhere(kind, name) {
 					list, size = b.appendTold(list, size, s, kind, name)
 				}
-				return 1
-			}, func() bool { return true })
+				return 1 + len(name)/nameStep
+			}, rest)
 		}
 	}
 	return list, func() { b.room.give(size) }
@@ -96,10 +100,10 @@ func (b *Broker) Expect(t Told) (ok bool) {
 	size := int64(toldMemory + 2*len(t.Name))
 	b.standIns.mu.Lock()
 	defer b.standIns.mu.Unlock()
-	if b.standIns.bytes+size > maxExpected || !b.room.take(size) {
+	if b.standIns.bytes.Load()+size > maxExpected || !b.room.take(size) {
 		return false
 	}
-	b.standIns.bytes += size
+	b.standIns.bytes.Add(size)
 	rc := b.standIns.by[t.Origin]
 	if rc == nil {
 		if b.standIns.by == nil {
@@ -131,28 +135,34 @@ func (s *stripe) expect(standIn *Receiver, t Told) {
 	}
 }
 
-// replaceStandIn drops the interest of a stand-in for the receiver, in the memory of the list.
+// replaceStandIn drops the interest of a stand-in for the receiver, in the memory of the list. A stand-in
+// replaces one that is being forgotten, and is not dropped by that.
 func replaceStandIn(list []interest, rc *Receiver) []interest {
-	if rc.standsIn || rc.Origin == (Origin{}) {
+	if rc.Origin == (Origin{}) || rc.standsIn && rc.closed.Load() {
 		return list
 	}
-	return slices.DeleteFunc(list, func(in interest) bool { return in.receiver.standsIn && in.receiver.Origin == rc.Origin })
+	return slices.DeleteFunc(list, func(in interest) bool {
+		return in.receiver.standsIn && in.receiver != rc && in.receiver.Origin == rc.Origin
+	})
 }
 
-// forgetStandIns drops all stand-ins.
+// forgetStandIns drops all stand-ins. Loops wait for the lock, so it is not held for that.
 func (b *Broker) forgetStandIns() {
-	b.standIns.mu.Lock()
-	defer b.standIns.mu.Unlock()
-	for _, rc := range b.standIns.by {
+	forgotten, size := b.takeStandIns()
+	for _, rc := range forgotten {
 		b.Leave(rc)
 	}
-	b.room.give(b.standIns.bytes)
-	b.standIns.by, b.standIns.bytes = nil, 0
+	b.room.give(size)
+}
+
+// takeStandIns returns all stand-ins, which are known to topics still, and what they take. Those that are
+// expected from now on are others.
+func (b *Broker) takeStandIns() (by map[Origin]*Receiver, size int64) {
+	b.standIns.mu.Lock()
+	defer b.standIns.mu.Unlock()
+	by, b.standIns.by = b.standIns.by, nil
+	return by, b.standIns.bytes.Swap(0)
 }
 
 // expects reports whether there are stand-ins.
-func (b *Broker) expects() bool {
-	b.standIns.mu.Lock()
-	defer b.standIns.mu.Unlock()
-	return b.standIns.bytes > 0
-}
+func (b *Broker) expects() bool { return b.standIns.bytes.Load() > 0 }

@@ -1,14 +1,20 @@
 package broker
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 )
 
+func everything(string) bool { return true }
+
+func goOn() bool { return true }
+
 // Stand-ins count at the next owner until their receivers say what they listen to, or are forgotten.
 func TestStandIns(t *testing.T) {
-	everything := func(string) bool { return true }
 	old, _ := newBroker()
 	next, money := newBroker()
 	one, two, own := receiver(), receiver(), receiver()
@@ -26,7 +32,7 @@ func TestStandIns(t *testing.T) {
 	ahead := receiver()
 	ahead.Origin = two.Origin
 	next.ListenAs(Ahead, ahead, pubsub.Channel, []byte("c"), 1, 4) // older than what the owner before knows
-	list, done := old.Told(func(name string) bool { return name == "c" })
+	list, done := old.Told(func(name string) bool { return name == "c" }, goOn)
 	for _, told := range list {
 		if !next.Expect(told) {
 			t.Fatal("there is no memory")
@@ -42,7 +48,7 @@ func TestStandIns(t *testing.T) {
 
 	// What a stand-in counts is told to a third owner, and counts here no more.
 	third, _ := newBroker()
-	list, done = next.Told(everything)
+	list, done = next.Told(everything, goOn)
 	for _, told := range list {
 		third.Expect(told)
 	}
@@ -89,7 +95,7 @@ func TestTooManyStandIns(t *testing.T) {
 	if want := maxExpected / (toldMemory + 2*len(name)); n != want {
 		t.Errorf("%d are expected, want %d", n, want)
 	}
-	list, done := b.Told(func(string) bool { return true })
+	list, done := b.Told(everything, goOn)
 	done()
 	if len(list) != n {
 		t.Errorf("%d are told of %d", len(list), n)
@@ -101,5 +107,67 @@ func TestTooManyStandIns(t *testing.T) {
 		if i == n {
 			t.Fatal("memory is not asked for")
 		}
+	}
+}
+
+// While stand-ins are being forgotten, nobody waits for that, and no receiver counts twice.
+func TestForgetStandInsBesideOthers(t *testing.T) {
+	b, _ := newBroker()
+	c := Told{Origin{1, 0}, pubsub.Channel, "c", 2}
+	b.Expect(c)
+	forgotten, size := b.takeStandIns()
+	b.Expect(c)
+	publish(t, b, pubsub.Channel, "c", "m", 2)
+	for _, rc := range forgotten {
+		b.Leave(rc)
+	}
+	b.room.give(size)
+	publish(t, b, pubsub.Channel, "c", "m", 2)
+
+	_, s := b.stripeOf([]byte("c"))
+	free := "d"
+	for _, other := b.stripeOf([]byte(free)); other == s; _, other = b.stripeOf([]byte(free)) {
+		free += "d"
+	}
+	s.mu.Lock() // so that forgetting does not end
+	forgot, others := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(forgot)
+		b.Forget()
+	}()
+	go func() {
+		defer close(others)
+		for b.Keeps() {
+			runtime.Gosched()
+		}
+		b.Expect(Told{Origin{1, 0}, pubsub.Channel, free, 1})
+	}()
+	select {
+	case <-others:
+	case <-time.After(10 * time.Second):
+		t.Error("others wait until stand-ins are forgotten")
+	}
+	s.mu.Unlock()
+	<-forgot
+	<-others
+	publish(t, b, pubsub.Channel, "c", "m", 0)
+	publish(t, b, pubsub.Channel, free, "m", 1)
+}
+
+// A long name counts as several topics in what Told does under one lock.
+func TestToldRests(t *testing.T) {
+	rests := func(size int) (n int) {
+		b, _ := newBroker()
+		rc := receiver()
+		rc.Origin = Origin{1, 0}
+		for i := range stripes * eachSteps / 4 {
+			b.Listen(rc, pubsub.Channel, fmt.Appendf(nil, "%0*d", size, i), 1)
+		}
+		_, done := b.Told(func(string) bool { return false }, func() bool { n++; return true })
+		done()
+		return n
+	}
+	if short, long := rests(8), rests(8*nameStep); short > 0 || long < stripes {
+		t.Errorf("it rests %d times between short names and %d times between long ones", short, long)
 	}
 }
