@@ -37,6 +37,15 @@ type listener struct {
 	told     uint64
 	taken    []*broker.Message
 	delayed  bool // a timer calls deliver
+
+	// ends has the topics without subscribers of which messages may wait in the queue: among the first so many
+	// that were queued. They count in topics and bytes.
+	ends map[pipeTopic]uint64
+}
+
+type pipeTopic struct {
+	kind pubsub.Kind
+	name string
 }
 
 // listen: DUNLIN LISTEN kind mode name count
@@ -55,10 +64,8 @@ func listen(r *request) {
 	}
 	answer := r.heard(cn.pipe.listener, &l)
 	if l.Count == 0 {
-		r.Between(cn.pipe.listener.deliver) // behind the answer nothing more of the topic may come
-		if !cn.pipe.listener.receiver.IsEmpty() {
-			answer = member.NotOwner
-		}
+		r.Between(cn.pipe.listener.deliver)
+		answer = cn.pipe.listener.ended(&l)
 	}
 	r.Out = member.AppendHeard(r.Out, answer)
 }
@@ -67,7 +74,8 @@ func listen(r *request) {
 func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 	b, kind, mode := r.node.broker, pubsub.Kind(l.Kind), broker.Mode(l.Mode)
 	had := of.receiver.Count(kind, l.Name) > 0
-	if l.Count > 0 && !had {
+	_, ends := of.ends[pipeTopic{kind, string(l.Name)}]
+	if l.Count > 0 && !had && !ends {
 		size := topicMemory + 2*len(l.Name)
 		if of.topics == maxPipeTopics || !r.conn.Socket.TrySetOther(r.conn.otherBytes()+size) {
 			return member.TooMany
@@ -84,8 +92,32 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 	case !b.ListenAs(mode, of.receiver, kind, l.Name, l.Count, r.view.Began[ring.PartitionOf(l.Name)]):
 		answer = member.Gapped
 	}
-	of.count(l, had)
+	switch topic := (pipeTopic{kind, string(l.Name)}); {
+	case l.Count > 0:
+		delete(of.ends, topic)
+		of.count(l, had || ends)
+	case had:
+		if of.ends == nil {
+			of.ends = make(map[pipeTopic]uint64)
+		}
+		of.ends[topic] = of.receiver.Queued()
+	}
 	return answer
+}
+
+// ended answers a LISTEN of no subscribers: behind Noted nothing more of the topic may come.
+func (of *listener) ended(l *member.Listen) member.Heard {
+	topic := pipeTopic{pubsub.Kind(l.Kind), string(l.Name)}
+	until, ends := of.ends[topic]
+	switch {
+	case !ends:
+		return member.Noted
+	case of.receiver.Taken() < until:
+		return member.NotOwner
+	}
+	delete(of.ends, topic)
+	of.count(l, true)
+	return member.Noted
 }
 
 // count notes what the topic takes.

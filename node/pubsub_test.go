@@ -186,6 +186,46 @@ func TestListenEndsBehindMessages(t *testing.T) {
 	}
 }
 
+// TestListenEndsBesideOtherMessages: messages of other channels that come behind the end of a channel do not
+// delay its answer, however long the queue stays.
+func TestListenEndsBesideOtherMessages(t *testing.T) {
+	n := startLeveled(t)
+	p, say := listeningPipe(t, n)
+	say(member.Listen{Name: []byte("c"), Count: 1})
+	say(member.Listen{Name: []byte("ends"), Count: 1})
+	other := dial(t, n.Addr())
+	const size, messages = 64 << 10, 110 // as above
+	for range messages {
+		publishLong(other, size, ":1\r\n")
+	}
+	got := 0
+	for answer := member.NotOwner; answer != member.Noted; {
+		if got > 4*messages {
+			t.Fatalf("the channel has not ended behind %d messages of another", got)
+		}
+		p.sendRaw(member.AppendListen(nil, member.Listen{Name: []byte("ends")}))
+		for answered := false; !answered; {
+			frame := p.read()
+			if answer, answered = member.ParseHeard(frame); !answered {
+				got++
+				publishLong(other, size, ":1\r\n")
+			}
+		}
+	}
+	err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		for _, w := range n.workers {
+			for cn := range w.conns {
+				if w.loop == l && cn.pipe != nil && (cn.pipe.listener.topics != 1 || len(cn.pipe.listener.ends) > 0) {
+					t.Errorf("%d topics are charged, %d end", cn.pipe.listener.topics, len(cn.pipe.listener.ends))
+				}
+			}
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestListenWhileOtherLoopsPublish: a node that obeys a table is the broker of what that takes from it for
 // those who listen there, until no loop executes under an older one.
 func TestListenWhileOtherLoopsPublish(t *testing.T) {

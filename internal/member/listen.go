@@ -17,7 +17,8 @@ import (
 //	  ◀── >2 +lost :7                                so many messages had no room
 //
 // The answer says what the count is worth, see Heard. Nothing of a topic comes behind the answer Noted to a
-// count of 0. While messages wait that may be of the topic, that answer is NotOwner.
+// count of 0. While messages wait that may be of the topic, that answer is NotOwner; those that come later do
+// not count.
 
 // Mode says what a proxy that listens is to get.
 type Mode uint8

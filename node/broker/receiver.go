@@ -19,8 +19,9 @@ type Receiver struct {
 	mu    sync.Mutex
 	queue []*Message // from head on
 	head  int
-	bytes int64 // that the queue's messages take
-	armed bool  // wake was called, and Take has not emptied the queue since
+	bytes int64  // that the queue's messages take
+	count uint64 // of messages that were queued, ever
+	armed bool   // wake was called, and Take has not emptied the queue since
 
 	closed atomic.Bool // changed under mu
 
@@ -58,6 +59,7 @@ func (rc *Receiver) push(m *Message) {
 	}
 	rc.queue = append(rc.queue, m)
 	rc.bytes += m.size
+	rc.count++
 	if !rc.armed {
 		rc.armed = true
 		rc.wake()
@@ -90,11 +92,17 @@ func (rc *Receiver) Take(dst []*Message, bytes int) (list []*Message, more bool)
 // keepQueue is the longest list that an empty queue keeps, in messages.
 const keepQueue = 1024
 
-// IsEmpty reports whether no messages are in the queue.
-func (rc *Receiver) IsEmpty() bool {
+// Queued returns how many messages were queued until now, and Taken how many of these were taken.
+func (rc *Receiver) Queued() uint64 {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
-	return rc.head == len(rc.queue)
+	return rc.count
+}
+
+func (rc *Receiver) Taken() uint64 {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	return rc.count - uint64(len(rc.queue)-rc.head)
 }
 
 // Lost returns how many messages found the queue full.
