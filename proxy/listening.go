@@ -36,6 +36,9 @@ const (
 	// leavePatience is how long a worker waits for a broker to obey a newer table. One that takes longer is
 	// cut off from the cluster. Less than half of the time for which the next owner keeps messages.
 	leavePatience = 4 * time.Second
+	// leavePause is the longest pause before such a broker is asked again. The first one is listenPause, and each
+	// is twice as long as the one before.
+	leavePause = 32 * listenPause
 )
 
 // listenLane is that of the pipes over which a worker listens.
@@ -53,6 +56,9 @@ type listening struct {
 	posted  bool     // turn runs in the next iteration
 	blocked []*topic // to be looked at after listenPause
 	timer   bool     // which a timer will do
+	waiting []*topic // to be looked at after pause, because the owner before does not obey the table yet
+	paced   bool     // which a timer will do
+	pause   time.Duration
 	heirs   map[uint16]*order.Node
 
 	owner [1]*order.Node // see brokersOf
@@ -73,7 +79,7 @@ type topic struct {
 	ties     []*tie
 	last     *order.Node // the last one that was live
 	changes  []change    // that are not acknowledged, by version
-	listed   bool        // in ready or blocked
+	listed   bool        // in ready, blocked or waiting
 	place    int         // in listening.all
 	notifies bool        // it is a channel of keyspace notifications
 }
@@ -227,8 +233,28 @@ func (l *listening) block(t *topic) {
 	}
 }
 
+// wait looks at a topic again after pause.
+func (l *listening) wait(t *topic) {
+	if !t.listed {
+		t.listed = true
+		l.waiting = append(l.waiting, t)
+	}
+	if l.paced {
+		return
+	}
+	l.paced = true
+	l.w.loop.After(l.pause, func() {
+		l.paced = false
+		l.pause = min(2*l.pause, leavePause)
+		l.ready = append(l.ready, l.waiting...)
+		l.waiting = nil
+		l.post()
+	})
+}
+
 // install follows the moves of a newer table.
 func (l *listening) install(t *ring.Table) {
+	l.pause = listenPause
 	l.heirs = make(map[uint16]*order.Node, len(t.Moves))
 	if l.w.order.Table() == t {
 		for _, m := range t.Moves {
@@ -367,7 +393,7 @@ func (at *tie) Done(_ int32, reply []byte) {
 	case at.leaving && at.count > 0 && ok:
 		if at.left = heard == member.NotOwner; !at.left {
 			at.told = at.asked
-			l.block(t)
+			l.wait(t)
 			return
 		}
 	case !ok || heard == member.NotOwner:

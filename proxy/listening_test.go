@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -40,7 +41,11 @@ func TestListeningWaitsForTheOwnerBefore(t *testing.T) {
 	s.send("SUBSCRIBE c")
 	s.want("*3 $9 subscribe $1 c :1")
 	c.route(func(int) int { return 1 })
-	eventually(t, "it asks several times whether the node before obeys", func() bool { return len(heard()) >= 5 })
+	begun := time.Now()
+	eventually(t, "it asks several times whether the node before obeys", func() bool { return len(heard()) >= 9 })
+	if took := time.Since(begun); took < 20*listenPause {
+		t.Errorf("it asks 8 times within %v", took)
+	}
 	for _, line := range heard() {
 		if line != "n1 0 c 1" {
 			t.Fatalf("before the node obeys, %q is said", line)
