@@ -123,6 +123,7 @@ type topicChange struct {
 	more  bool
 	names [][]byte // that are left
 	all   bool     // UNSUBSCRIBE of whatever there is
+	begun bool     // all: there was some
 }
 
 // takeTurns has the connection wait until the rest of a topicChange is carried out.
@@ -144,7 +145,9 @@ func (r *request) changeTopics(c *topicChange) (done bool) {
 	r.announces = true
 	defer func() { cn.State.SetTopics(cn.topics.Wanted()) }()
 	if c.all {
-		return r.unsubscribeAll(c.kind)
+		done = r.unsubscribeAll(c.kind, c.begun)
+		c.begun = true
+		return done
 	}
 	now := c.names[:min(len(c.names), namesAtOnce)]
 	c.names = c.names[len(now):]
@@ -211,8 +214,9 @@ func (r *request) leaveTopic(kind pubsub.Kind, name []byte) (ok bool) {
 	return true
 }
 
-// unsubscribeAll removes some topics of a kind, and reports whether none is left.
-func (r *request) unsubscribeAll(kind pubsub.Kind) (done bool) {
+// unsubscribeAll removes some topics of a kind, and reports whether none is left. If there was none, it
+// answers that, unless begun.
+func (r *request) unsubscribeAll(kind pubsub.Kind, begun bool) (done bool) {
 	left := namesAtOnce
 	for name := range r.conn.topics.Names(kind) {
 		if !r.leaveTopic(kind, []byte(name)) {
@@ -222,7 +226,7 @@ func (r *request) unsubscribeAll(kind pubsub.Kind) (done bool) {
 			return r.conn.topics.Wanted()[kind] == 0
 		}
 	}
-	if left == namesAtOnce { // there was none
+	if left == namesAtOnce && !begun {
 		r.leaveTopic(kind, nil)
 	}
 	return true
@@ -324,7 +328,7 @@ func (w *worker) nextMessage() bool {
 // endShards ends the subscriptions to shard channels of partitions that this node has lost, in turns.
 // Clients are told so, as by Redis Cluster.
 func (w *worker) endShards() {
-	begun := len(w.moved) == 0
+	idle := len(w.moved) == 0
 	clear(w.moved)
 	w.moved = w.moved[:0]
 	for cn := range w.conns {
@@ -332,7 +336,7 @@ func (w *worker) endShards() {
 			w.moved = append(w.moved, cn)
 		}
 	}
-	if begun {
+	if idle {
 		w.endShardsTurn()
 	}
 }

@@ -400,3 +400,20 @@ func TestManyShardChannelsMove(t *testing.T) {
 		t.Errorf("of the channel that stays comes %q", got)
 	}
 }
+
+// TestUnsubscribedBetweenTurns: what unsubscribes from all shard channels in turns ends without an answer when a
+// table takes the last ones between two turns.
+func TestUnsubscribedBetweenTurns(t *testing.T) {
+	n := startLeveled(t)
+	c := dial(t, n.Addr())
+	c.want("SSUBSCRIBE a", "1) \"ssubscribe\"\n2) \"a\"\n3) (integer) 1")
+	c.want("SUNSUBSCRIBE", "1) \"sunsubscribe\"\n2) \"a\"\n3) (integer) 0")
+	if err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		for cn := range n.workers[l.Index()].conns {
+			cn.takeTurns(&topicChange{cmd: command.ByID(command.SUnsubscribe), kind: pubsub.Shard, all: true, begun: true})
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c.want("PING", "PONG")
+}
