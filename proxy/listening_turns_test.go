@@ -67,3 +67,25 @@ func TestLookAtAllTakesTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestNamesWithoutMemory: names for which there is no memory are not copied, and the session ends.
+func TestNamesWithoutMemory(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Buffers = &budget{most: 16 << 20} })
+	cl := c.dial()
+	cl.send("PING")
+	cl.want("+PONG")
+	err := c.proxy.cfg.Group.Each(func(*netloop.Loop) {
+		long := make([]byte, 1<<20)
+		of := &changing{s: c.proxy.workers[0].clients[0]}
+		for range 64 {
+			of.names = append(of.names, long)
+		}
+		if of.keepNames() || &of.names[0][0] != &long[0] {
+			t.Error("64 MiB of names are copied")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl.wantClosed()
+}

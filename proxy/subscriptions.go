@@ -63,8 +63,7 @@ func (s *client) subscribe(cmd *command.Command, args [][]byte) bool {
 	}
 	s.w.stats.Commands[cmd.ID]++
 	c := &changing{s: s, kind: kind, more: more, names: names, all: len(names) == 0}
-	if !c.change() {
-		c.keepNames()
+	if !c.change() && c.keepNames() {
 		s.long = c
 		c.goOn()
 	}
@@ -81,6 +80,7 @@ type changing struct {
 	more   bool
 	names  [][]byte // that are left
 	all    bool     // UNSUBSCRIBE of whatever there is
+	begun  bool     // all: there was some
 	size   int      // of names, charged to the session
 	queued bool     // it waits for its turn
 }
@@ -89,7 +89,8 @@ type changing struct {
 func (c *changing) change() (done bool) {
 	s := c.s
 	if c.all {
-		done = s.unsubscribeAll(c.kind)
+		done = s.unsubscribeAll(c.kind, c.begun)
+		c.begun = true
 	} else {
 		now := c.names[:min(len(c.names), namesAtOnce)]
 		c.names = c.names[len(now):]
@@ -104,8 +105,9 @@ func (c *changing) change() (done bool) {
 	return done
 }
 
-// unsubscribeAll ends some subscriptions of a kind, and reports whether none is left.
-func (s *client) unsubscribeAll(kind pubsub.Kind) (done bool) {
+// unsubscribeAll ends some subscriptions of a kind, and reports whether none is left. If there was none, it
+// answers that, unless begun.
+func (s *client) unsubscribeAll(kind pubsub.Kind, begun bool) (done bool) {
 	left := namesAtOnce
 	for name := range s.topics.Names(kind) {
 		s.changeTopic(kind, []byte(name), false)
@@ -113,25 +115,26 @@ func (s *client) unsubscribeAll(kind pubsub.Kind) (done bool) {
 			return s.topics.Wanted()[kind] == 0
 		}
 	}
-	if left == namesAtOnce { // there was none
+	if left == namesAtOnce && !begun {
 		s.changeTopic(kind, nil, false)
 	}
 	return true
 }
 
-// keepNames copies the names that are left. Without memory for them the session ends.
-func (c *changing) keepNames() {
+// keepNames copies the names that are left. Without memory for them the session ends, and it returns false.
+func (c *changing) keepNames() (ok bool) {
 	for _, name := range c.names {
 		c.size += len(name) + sliceSize
 	}
 	if !c.s.Keep(c.size) {
-		c.size = 0
 		c.s.conn.Close(netloop.ErrNoMemory)
+		return false
 	}
 	c.names = slices.Clone(c.names)
 	for i, name := range c.names {
 		c.names[i] = bytes.Clone(name)
 	}
+	return true
 }
 
 // sliceSize is what a copied name takes beside its bytes.

@@ -92,13 +92,14 @@ func (rc *Receiver) Take(dst []*Message, bytes int) (list []*Message, more bool)
 // keepQueue is the longest list that an empty queue keeps, in messages.
 const keepQueue = 1024
 
-// Queued returns how many messages were queued until now, and Taken how many of these were taken.
+// Queued returns how many messages were queued until now.
 func (rc *Receiver) Queued() uint64 {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
 	return rc.count
 }
 
+// Taken returns how many of the messages that were ever queued are not in the queue any more.
 func (rc *Receiver) Taken() uint64 {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
