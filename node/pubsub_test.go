@@ -213,11 +213,9 @@ func TestListenEndsBesideOtherMessages(t *testing.T) {
 		}
 	}
 	err := n.cfg.Group.Each(func(l *netloop.Loop) {
-		for _, w := range n.workers {
-			for cn := range w.conns {
-				if w.loop == l && cn.pipe != nil && (cn.pipe.listener.topics != 1 || len(cn.pipe.listener.ends) > 0) {
-					t.Errorf("%d topics are charged, %d end", cn.pipe.listener.topics, len(cn.pipe.listener.ends))
-				}
+		for cn := range n.workers[l.Index()].conns {
+			if p := cn.pipe; p != nil && (p.listener.topics != 1 || len(p.listener.ends) > 0) {
+				t.Errorf("%d topics are charged, %d end", p.listener.topics, len(p.listener.ends))
 			}
 		}
 	})

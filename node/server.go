@@ -376,6 +376,9 @@ func (n *Node) Close() error {
 	n.forgetClock()
 	n.forbidJobs()
 	err := n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].stop() })
+	if err == nil {
+		err = n.cfg.Group.Each(func(*netloop.Loop) {}) // by now the ends of connections have begun their jobs
+	}
 	n.jobs.Wait()
 	if err == nil {
 		// What the jobs have posted, and the turns that it takes: they end pins.
