@@ -1,11 +1,12 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -21,12 +22,15 @@ import (
 // scripting is what a node has for scripts.
 type scripting struct {
 	library *script.Library
-	runners sync.Pool     // of *runner
-	places  chan struct{} // of the goroutines that compute
+	runners sync.Pool // of *runner
+	holding places    // of those scripts that hold a partition: they do not wait for keyless ones
+	keyless places
+	lines   lineLimit
 	maxRun  time.Duration // how long a script may run: maxRun, but in tests
 
 	mu      sync.Mutex
 	running map[*scriptRun]struct{}
+	holders [ring.Partitions]atomic.Pointer[scriptRun] // that run in a hold on the partition
 }
 
 const (
@@ -40,7 +44,9 @@ func (n *Node) startScripting() {
 	s := &n.scripts
 	heap := heapBudget{n}
 	s.library = script.NewLibrary(min(n.cfg.Memory/libraryShare, libraryBytes), heap.Charge, heap.Refund)
-	s.places = make(chan struct{}, max(1, runtime.NumCPU()/2))
+	half := runtime.NumCPU() / 2
+	s.keyless.free = max(1, half/2)
+	s.holding.free = max(1, half-half/2)
 	s.running = make(map[*scriptRun]struct{})
 	s.runners.New = n.newRunner
 	s.maxRun = maxRun
@@ -89,6 +95,9 @@ func eval(r *request) {
 	} else if w.keyed = w.keys > 0; w.keyed {
 		w.partition = r.Partition
 	}
+	if w.places = &n.scripts.keyless; w.keyed {
+		w.places = &n.scripts.holding
+	}
 	if !w.single || !w.keyed {
 		w.begin(r)
 		return
@@ -114,22 +123,52 @@ func (w *scriptRun) hold(r *request, t engine.Txn) {
 	r.HoldOn(t)
 }
 
+// setBegun notes when the script has begun: others are told from then on how long it takes.
+func (w *scriptRun) setBegun() {
+	s := &w.node.scripts
+	w.begun = time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[w] = struct{}{}
+	if w.keyed {
+		s.holders[w.partition].Store(w)
+	}
+}
+
+// setEnded notes that the script has ended.
+func (w *scriptRun) setEnded() {
+	s := &w.node.scripts
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, w)
+	if w.keyed {
+		s.holders[w.partition].CompareAndSwap(w, nil)
+	}
+}
+
 // begin hands the script to a runner.
 func (w *scriptRun) begin(r *request) {
-	size := int64(len(r.Args)) * argCost
-	args := r.Args
+	w.charged = int64(len(r.Args)) * argCost
+	w.args = r.Args
 	if w.input = r.keepInput(); w.input == nil {
-		for _, arg := range args {
-			size += int64(len(arg))
+		for _, arg := range r.Args {
+			w.charged += int64(len(arg))
 		}
-		args = exec.CloneArgs(args)
 	}
-	w.charge(size) // as far as there is any: the script runs all the same
-	w.args = args
+	switch {
+	case !w.heap.Charge(w.charged):
+		w.text, w.args, w.charged = exec.ErrOOM, nil, 0
+	case w.input == nil:
+		w.args = exec.CloneArgs(w.args)
+	}
+	if r.conn.pipe == nil {
+		w.client = r.conn
+	}
 	w.timing = r.timingLater()
 	if w.input != nil {
 		r.Args = r.Args[:1]
 	}
+	w.setBegun()
 	r.workLater(w, waits, unkeyed)
 }
 
@@ -144,7 +183,7 @@ func loadScript(r *request) {
 		r.Fail(errLongScript)
 		return
 	}
-	body := strings.Clone(string(r.Args[2]))
+	body := bytes.Clone(r.Args[2])
 	r.coverLater(computes, func(context.Context, *ring.PartitionSet) []byte {
 		s, text := n.scripts.compile(heapBudget{n}, body)
 		if text == "" && !n.scripts.library.Add(s) {
@@ -158,13 +197,13 @@ func loadScript(r *request) {
 }
 
 // compile compiles a body. text is an error.
-func (s *scripting) compile(heap exec.Heap, body string) (compiled *script.Script, text string) {
+func (s *scripting) compile(heap exec.Heap, body []byte) (compiled *script.Script, text string) {
 	cost := script.CompileCost(len(body))
 	if !heap.Charge(cost) {
 		return nil, exec.ErrOOM
 	}
 	defer heap.Refund(cost)
-	compiled, err := script.Compile(body)
+	compiled, err := script.Compile(string(body))
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -181,16 +220,13 @@ func (r *request) mayScript() bool {
 	return false
 }
 
-// scriptExists: SCRIPT EXISTS sha1...
+// scriptExists: SCRIPT EXISTS sha1... Commands without keys have a bounded number of arguments.
 func scriptExists(r *request) {
 	r.Cover()
 	names := r.Args[2:]
-	if !r.Room(len(names)*4 + exec.LineRoom) {
-		return
-	}
-	r.Out = resp.AppendArray(r.Out, len(names))
-	for _, sha := range names {
-		r.ReplyBool(r.node.scripts.library.Get(sha) != nil)
+	if r.Room(len(names)*4 + exec.LineRoom) {
+		r.Out = resp.AppendArray(r.Out, len(names))
+		r.Out = r.node.scripts.library.AppendHas(r.Out, names)
 	}
 }
 
@@ -244,16 +280,10 @@ func killScripts(r *request) {
 // isBusy reports whether the script has run for so long that others are told so.
 func (w *scriptRun) isBusy() bool { return time.Since(w.begun) >= w.node.holdPatience }
 
-// busyScript reports whether a script that has run for long has the hold.
+// busyScript reports whether a script that has run for long has the hold. Whoever finds a partition held asks this.
 func (n *Node) busyScript(h *engine.Hold) bool {
-	n.scripts.mu.Lock()
-	defer n.scripts.mu.Unlock()
-	for w := range n.scripts.running {
-		if w.keyed && w.partition == h.Partition() && w.isBusy() {
-			return true
-		}
-	}
-	return false
+	w := n.scripts.holders[h.Partition()].Load()
+	return w != nil && w.isBusy()
 }
 
 // The texts of Redis 7, but for errLongScript and errScriptsLevel.

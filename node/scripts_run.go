@@ -3,9 +3,11 @@ package node
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +36,8 @@ const (
 	// restAfter is how long a script has run when it begins to give way while loops are strained: those of
 	// applications are shorter. Its garbage costs loops time as well.
 	restAfter = 10 * time.Millisecond
+	// leftPause is after how long a script looks whether its client has left, and then again.
+	leftPause = 200 * time.Millisecond
 	// fencedPause is how long a script waits until it looks whether the node is fenced still.
 	fencedPause = 5 * time.Millisecond
 )
@@ -56,11 +60,17 @@ type scriptRun struct {
 	timing    timingLater
 	took      time.Duration
 
-	ctx   context.Context
-	steps context.Context // of ctx
-	begun time.Time
-	turn  time.Time // since when it has its place
-	state atomic.Int32
+	client *conn // not nil: who waits for the reply, and may leave
+	ctx    context.Context
+	steps  context.Context // of ctx
+	begun  time.Time
+	first  time.Time // when it had its first place
+	looked time.Time // when it was last asked whether the client has left
+	places *places
+	placed bool
+	turn   time.Time // since when it has its place
+	ended  bool      // on the loop: it is answered
+	state  atomic.Int32
 
 	reply exec.Gathered
 	text  string // not empty: an error
@@ -92,32 +102,22 @@ var (
 	errScriptMemory = &script.Error{Text: exec.ErrOOM}
 )
 
-func (w *scriptRun) charge(n int64) {
-	if w.heap.Charge(n) {
-		w.charged += n
-	}
-}
-
 // Run executes the script, in a goroutine.
 func (w *scriptRun) Run(ctx context.Context) {
-	s := &w.node.scripts
-	select {
-	case s.places <- struct{}{}:
-	case <-ctx.Done(): // it is given up, or looks again below
-		s.places <- struct{}{}
+	defer w.setEnded()
+	if w.text != "" {
+		return
 	}
-	w.ctx, w.begun = ctx, time.Now()
-	w.turn = w.begun
+	w.ctx, w.looked = ctx, time.Now()
+	if err := w.enter(false); err != nil {
+		w.fail(err)
+		return
+	}
+	w.first = w.turn
 	w.steps = exec.WithSteps(ctx, w.node.mayRest)
-	s.mu.Lock()
-	s.running[w] = struct{}{}
-	s.mu.Unlock()
 	defer func() {
-		s.mu.Lock()
-		delete(s.running, w)
-		s.mu.Unlock()
-		<-s.places
-		w.took = time.Since(w.begun)
+		w.leave()
+		w.took = time.Since(w.first)
 		if problem := recover(); problem != nil {
 			w.node.log.Error("a script panics", "panic", problem, "stack", string(debug.Stack()))
 			w.text = errInternal
@@ -130,7 +130,7 @@ func (w *scriptRun) Run(ctx context.Context) {
 func (w *scriptRun) run() {
 	s := &w.node.scripts
 	if w.script == nil {
-		if w.script, w.text = s.compile(w.heap, string(w.args[1])); w.text != "" {
+		if w.script, w.text = s.compile(w.heap, w.args[1]); w.text != "" {
 			return
 		}
 		s.library.Add(w.script)
@@ -176,6 +176,7 @@ func (w *scriptRun) fail(err error) {
 
 // Reply answers EVAL, on the loop.
 func (w *scriptRun) Reply(r *exec.Request) {
+	w.ended = true
 	host := r.Host.(*request)
 	host.worker.Count.Add(&w.count)
 	w.timing.end(w.took)
@@ -202,6 +203,8 @@ func (r *request) resend(w *scriptRun) {
 
 // End frees what Reply has not used.
 func (w *scriptRun) End() {
+	w.setEnded() // also if it was not executed
+	w.ended = true
 	w.reply.End()
 	w.heap.Refund(w.charged)
 	w.charged = 0
@@ -213,6 +216,10 @@ func (w *scriptRun) End() {
 func (w *scriptRun) check() error {
 	work, held := w.ctx.(*workContext)
 	wrote := w.hasWritten()
+	if w.client != nil && !wrote && time.Since(w.looked) > leftPause {
+		w.looked = time.Now()
+		w.client.worker.loop.Post(w.lookForClient)
+	}
 	switch {
 	case w.state.Load() == killed:
 		return errScriptKilled
@@ -228,6 +235,14 @@ func (w *scriptRun) check() error {
 		return errScriptLong
 	}
 	return nil
+}
+
+// lookForClient ends the connection of a client that has left: it is paused, so nobody reads its end. Whoever has only
+// finished sending counts as disconnected too once a script takes long, as behind a command that blocks.
+func (w *scriptRun) lookForClient() {
+	if cn := w.client; !w.ended && !cn.closed && cn.Socket.HasLeft() {
+		cn.Socket.Close(io.EOF)
+	}
 }
 
 // workContext returns what ends the work of a command: if the script has changed something, not that its client has
@@ -296,16 +311,18 @@ func (x *runner) Look() error {
 	if err := w.check(); err != nil {
 		return err
 	}
-	if time.Since(w.begun) > restAfter {
+	if time.Since(w.first) > restAfter {
 		_ = exec.Step(w.steps) // whether the script ends is decided above
 	}
-	if time.Since(w.turn) > placeTurn {
-		places := x.node.scripts.places
-		<-places // whoever waits longest gets it
-		places <- struct{}{}
-		w.turn = time.Now()
+	if time.Since(w.turn) <= placeTurn {
+		return nil
 	}
-	return nil
+	if !w.places.hasWaiting() {
+		w.turn = time.Now()
+		return nil
+	}
+	w.leave()
+	return w.enter(true)
 }
 
 // More is script.Host's.
@@ -313,8 +330,45 @@ func (x *runner) More(n int64) bool { return x.Heap.Charge(n) }
 
 // Log is script.Host's.
 func (x *runner) Log(level int, line string) {
-	levels := [...]slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}
-	x.node.log.Log(context.Background(), levels[level], "script: "+line)
+	at := [...]slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn}[level]
+	ctx := context.Background()
+	if !x.node.log.Enabled(ctx, at) {
+		return
+	}
+	may, skipped := x.node.scripts.lines.take(time.Now())
+	if skipped > 0 {
+		x.node.log.Warn("scripts have logged too many lines: some are left out", "lines", skipped)
+	}
+	if may {
+		x.node.log.Log(ctx, at, "script: "+line)
+	}
+}
+
+// lineLimit bounds how many lines scripts log.
+type lineLimit struct {
+	mu      sync.Mutex
+	since   time.Time // the second that is counted
+	lines   int       // in it
+	skipped int
+}
+
+// linesEachSecond is how many lines all scripts log in a second.
+const linesEachSecond = 100
+
+// take reports whether another line may be logged, and how many were left out in the second before.
+func (l *lineLimit) take(now time.Time) (may bool, skipped int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.since) >= time.Second {
+		skipped = l.skipped
+		l.since, l.lines, l.skipped = now, 0, 0
+	}
+	if l.lines == linesEachSecond {
+		l.skipped++
+		return false, 0
+	}
+	l.lines++
+	return true, skipped
 }
 
 // Knows is script.Host's.
@@ -421,6 +475,9 @@ func (x *runner) execute() {
 	case isPublish(c):
 		x.node.publish(&x.Request, x.node.view.Load(), x.node.cfg.Group.Clock())
 	case plans[c.ID].handler == nil:
+		if size := len(x.Args[len(x.Args)-1]) + exec.LineRoom; !x.Room(size) { // ECHO's and PING's text
+			return
+		}
 		if out, _, ok := x.node.session.Do(&x.state, c, x.Args, x.Out); ok {
 			x.Out = out
 		}

@@ -353,12 +353,14 @@ func TestScriptPanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &scriptRun{node: n, script: s, args: make([][]byte, 3), heap: failingHeap{heapBudget{n}}}
+	w := &scriptRun{node: n, script: s, args: make([][]byte, 3), heap: failingHeap{heapBudget{n}}, places: &n.scripts.keyless}
+	free := n.scripts.keyless.free
+	w.setBegun()
 	w.Run(context.Background())
 	if w.text != errInternal || n.lists.Load() != 0 {
 		t.Errorf("it answers %q, and %d bytes are charged", w.text, n.lists.Load())
 	}
-	if len(n.scripts.places) != 0 || runningScripts(n) != 0 {
+	if n.scripts.keyless.free != free || runningScripts(n) != 0 {
 		t.Error("it keeps its place")
 	}
 

@@ -3,6 +3,8 @@ package script
 import (
 	"container/list"
 	"sync"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 // A Library has the scripts that a node knows: those that were loaded, and those that EVAL has brought. It forgets
@@ -30,6 +32,27 @@ func NewLibrary(limit int64, charge func(n int64) bool, refund func(n int64)) *L
 // Get returns the script with that name, in lower or upper case; nil if the Library does not know it. It keeps
 // nothing of sha.
 func (l *Library) Get(sha []byte) *Script {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.use(l.named(sha))
+}
+
+// AppendHas appends 1 or 0 for each name, as replies: whether the Library knows the script. That is no use of it.
+func (l *Library) AppendHas(dst []byte, names [][]byte) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, sha := range names {
+		n := 0
+		if l.named(sha) != nil {
+			n = 1
+		}
+		dst = resp.AppendInt(dst, int64(n))
+	}
+	return dst
+}
+
+// named finds a script by its name, in lower or upper case.
+func (l *Library) named(sha []byte) *list.Element {
 	if len(sha) != 40 {
 		return nil
 	}
@@ -40,9 +63,7 @@ func (l *Library) Get(sha []byte) *Script {
 		}
 		lower[i] = c
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.use(l.bySHA[string(lower[:])])
+	return l.bySHA[string(lower[:])]
 }
 
 // Find returns the script with that body; nil if the Library does not know it. It keeps nothing of body.

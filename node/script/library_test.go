@@ -41,6 +41,17 @@ func TestLibrary(t *testing.T) {
 	if l.Find([]byte("return 101")) != nil {
 		t.Error("what was not used for longest is there")
 	}
+	second, _ := add(l, "return 200")
+	for i := range few - 1 {
+		add(l, fmt.Sprintf("return %d", 201+i))
+	}
+	names := [][]byte{[]byte(second.SHA), []byte("x"), []byte(first.SHA)}
+	if got := string(l.AppendHas(nil, names)); got != ":1\r\n:0\r\n:0\r\n" {
+		t.Errorf("AppendHas says %q", got)
+	}
+	if add(l, "return 300"); l.Find([]byte(second.Body)) != nil {
+		t.Error("to ask whether a script is known is a use of it")
+	}
 	l.Flush()
 	if l.Get([]byte(first.SHA)) != nil || charged != 0 {
 		t.Errorf("behind Flush %d bytes are charged", charged)

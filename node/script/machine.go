@@ -3,6 +3,7 @@ package script
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/lua"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -38,7 +39,6 @@ type Run struct {
 	Keys     [][]byte // copied
 	Args     [][]byte // copied
 	ReadOnly bool     // the script may not write
-	Steps    int      // its budget; 0: none, and Host.More is asked for memory
 	Host     Host
 }
 
@@ -56,6 +56,7 @@ type Machine struct {
 	answer   lua.Value // has the encoder write the result
 	encoder  *encoder
 	run      *Run
+	begun    time.Time // when the run began, for os.clock
 	main     lua.Value
 }
 
@@ -81,6 +82,7 @@ func NewMachine() *Machine {
 	m.setup = s.Function(m.prepare)
 	m.answer = s.Function(func(*lua.Call) { m.encoder.result() })
 	s.Look = func() error { return m.host.Look() }
+	s.More = m.more
 	s.Caught = caught
 	s.Seal()
 	return m
@@ -90,12 +92,8 @@ func NewMachine() *Machine {
 func (m *Machine) Run(r Run) error {
 	s := m.state
 	m.host, m.version, m.granted, m.readOnly, m.result = r.Host, resp.RESP2, 0, r.ReadOnly, lua.Nil
-	limits := lua.Limits{Steps: r.Steps, Bytes: FreeBytes}
-	if s.More = nil; r.Steps == 0 {
-		limits.Steps, s.More = noSteps, m.more
-	}
-	s.Reset(limits)
-	m.run = &r
+	s.Reset(lua.Limits{Steps: noSteps, Bytes: FreeBytes})
+	m.run, m.begun = &r, time.Now()
 	_, err := s.Call(m.setup)
 	var results []lua.Value
 	if err == nil {
@@ -165,9 +163,6 @@ type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }
 
-// ErrBudget says that the script has used all steps or bytes that it may use.
-var ErrBudget = errors.New("budget exceeded")
-
 const errMemory = "ERR the script takes more memory than there is for it"
 
 // failure makes of what ended a script what is answered.
@@ -178,8 +173,6 @@ func (m *Machine) failure(s *Script, err error) error {
 	}
 	switch {
 	case thrown.Cause == nil:
-	case m.state.More == nil && (errors.Is(err, lua.ErrSteps) || errors.Is(err, lua.ErrMemory)):
-		return ErrBudget
 	case errors.Is(err, lua.ErrMemory):
 		return &Error{m.located(errMemory, s, thrown)}
 	default:

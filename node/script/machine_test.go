@@ -70,3 +70,9 @@ func heapBytes() int64 {
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
 }
+
+// TestClock: os.clock advances while a script runs.
+func TestClock(t *testing.T) {
+	m := NewMachine()
+	mustRun(t, m, &host{}, "local from = os.clock() for i = 1, 1e9 do if os.clock() > from then return end end error('it stands still')")
+}

@@ -7,16 +7,18 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/lua"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// openOS leaves of the library os what Redis leaves of it. Scripts have no clock but TIME: a script that is begun
-// anew on a runner must see what it saw before.
+// openOS leaves of the library os what Redis leaves of it: os.clock, here the seconds since the script began.
 func (m *Machine) openOS() {
-	m.state.Register(m.state.Library("os"), map[string]lua.HostFunction{"clock": func(c *lua.Call) { c.PushNumber(0) }})
+	m.state.Register(m.state.Library("os"), map[string]lua.HostFunction{"clock": func(c *lua.Call) {
+		c.PushNumber(time.Since(m.begun).Seconds())
+	}})
 }
 
 func (m *Machine) openRedis() {
