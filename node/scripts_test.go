@@ -398,6 +398,7 @@ func TestLongScriptsRest(t *testing.T) {
 	n.holdPatience = time.Minute
 	asked := strain(t, n)
 	c := dial(t, n.Addr())
+	c.patience = 2 * time.Minute // with the race detector
 	c.want("EVAL 'return 1' 1 k", "(integer) 1")
 	if asked.Load() > 0 {
 		t.Error("a short script rests")
