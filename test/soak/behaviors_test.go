@@ -2,7 +2,9 @@ package soak
 
 import (
 	"crypto/rand"
+	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +42,7 @@ var behaviors = map[string]func(*hostile){
 	"reconnects":        (*hostile).reconnects,
 	"forged verbs":      (*hostile).forgedVerbs,
 	"admin flood":       (*hostile).adminFlood,
+	"scripts":           (*hostile).scripts,
 }
 
 const honest = "honest"
@@ -383,4 +386,22 @@ func (h *hostile) adminFlood() {
 		}
 	}
 	time.Sleep(200 * time.Millisecond)
+}
+
+//go:embed testdata/scripts.txt
+var scriptLines string
+
+// hostileScripts are those of testdata/scripts.txt.
+var hostileScripts = sync.OnceValue(func() []string {
+	return slices.DeleteFunc(strings.Split(scriptLines, "\n"), func(line string) bool {
+		return line == "" || strings.HasPrefix(line, "--")
+	})
+})
+
+// scripts runs one that never ends, or takes all memory, or tries to get at what is not its own.
+func (h *hostile) scripts() {
+	p := h.login(h.anyone())
+	key := fmt.Sprintf("{script%d}", h.rng.IntN(100))
+	p.ask("EVAL", h.one(hostileScripts()), "1", key)
+	p.ask("DEL", key)
 }
