@@ -398,10 +398,16 @@ var hostileScripts = sync.OnceValue(func() []string {
 	})
 })
 
-// scripts runs one that never ends, or takes all memory, or tries to get at what is not its own.
+// scripts runs one that never ends, or takes all memory, or tries to get at what is not its own. Whoever wants
+// its partition waits, or is told BUSY: all of them use the same one.
 func (h *hostile) scripts() {
 	p := h.login(h.anyone())
-	key := fmt.Sprintf("{script%d}", h.rng.IntN(100))
-	p.ask("EVAL", h.one(hostileScripts()), "1", key)
-	p.ask("DEL", key)
+	const key = "{script}"
+	script := h.one(hostileScripts())
+	if strings.Contains(script, "KEYS[1]") {
+		p.ask("EVAL", script, "1", key)
+		p.ask("DEL", key)
+	} else {
+		p.ask("EVAL", script, "0")
+	}
 }
