@@ -184,7 +184,7 @@ unit:
 # overwrites freed memory.
 .PHONY: race
 race:
-	CGO_ENABLED=1 go test -vet=off -race -tags checked -short -timeout 10m $$($(CONCURRENT))
+	CGO_ENABLED=1 go test -vet=off -race -tags checked -short -timeout 15m $$($(CONCURRENT))
 	CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 10m $$($(CLUSTERS))
 
 # The engine's tests that use one goroutine, in which the race detector would find nothing, and the

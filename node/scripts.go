@@ -28,6 +28,8 @@ type scripting struct {
 	lines   lineLimit
 	maxRun  time.Duration // how long a script may run: maxRun, but in tests
 
+	granted atomic.Int64 // bytes that scripts have taken while they run
+
 	mu      sync.Mutex
 	running map[*scriptRun]struct{}
 	holders [ring.Partitions]atomic.Pointer[scriptRun] // that run in a hold on the partition
@@ -36,6 +38,9 @@ type scripting struct {
 const (
 	// libraryShare is the share of the node's memory that scripts may take, and libraryBytes the most.
 	libraryShare, libraryBytes = 16, 64 << 20
+	// grantedShare is the share of the node's memory that all scripts together may take while they run:
+	// others' commands shall find some.
+	grantedShare = 4
 	// maxScript is the longest body of a script, in bytes.
 	maxScript = 1 << 20
 )

@@ -291,6 +291,7 @@ func (x *runner) begin(w *scriptRun) {
 // end gives back what the run has taken, and the runner if it is whole: behind a panic it is not used again.
 func (x *runner) end(whole bool) {
 	x.Heap.Refund(x.machine.Granted())
+	x.node.scripts.granted.Add(-x.machine.Granted())
 	if x.later != nil {
 		x.later.End()
 		x.later = nil
@@ -326,7 +327,14 @@ func (x *runner) Look() error {
 }
 
 // More is script.Host's.
-func (x *runner) More(n int64) bool { return x.Heap.Charge(n) }
+func (x *runner) More(n int64) bool {
+	all := &x.node.scripts.granted
+	if all.Add(n) <= x.node.cfg.Memory/grantedShare && x.Heap.Charge(n) {
+		return true
+	}
+	all.Add(-n)
+	return false
+}
 
 // Log is script.Host's.
 func (x *runner) Log(level int, line string) {

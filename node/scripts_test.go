@@ -408,3 +408,21 @@ func TestLongScriptsRest(t *testing.T) {
 		t.Error("a long script does not rest")
 	}
 }
+
+// All scripts together leave most of the memory to values.
+func TestScriptsShareMemory(t *testing.T) {
+	n := startScripts(t)
+	c := dial(t, n.Addr())
+	if got := c.do(`EVAL "local t = {} while true do t[#t + 1] = {} end" 0`); !strings.Contains(got, "more memory") {
+		t.Errorf("a script without a bound answers %s", got)
+	}
+	n.scripts.granted.Store(n.cfg.Memory / grantedShare) // others have taken all
+	if got := c.do(`EVAL "return #string.rep('x', 1000000)" 0`); !strings.Contains(got, "more memory") {
+		t.Errorf("a script that finds none left answers %s", got)
+	}
+	n.scripts.granted.Store(0)
+	c.want(`EVAL "return #string.rep('x', 1000000)" 0`, "(integer) 1000000")
+	if left := n.scripts.granted.Load(); left != 0 {
+		t.Errorf("%d bytes are not given back", left)
+	}
+}
