@@ -100,7 +100,8 @@ func (r *request) Await(t engine.Txn, a exec.Await) {
 		w.job = r.newWait()
 		w.job.blocked = w
 	}
-	t.Await(&w.Waiter, a.Type, a.Keys)
+	w.Claims = r.Cmd.ID == command.DunlinClaim
+	t.Await(&w.Waiter, a.Type, a.Keys, a.Waited)
 	r.worker.blocked.add(w, a.Limit)
 }
 

@@ -28,6 +28,7 @@ const (
 	errHandingOver      = "TRYAGAIN the node is still handing over what the table has taken from it"
 	errForeignTable     = "ERR that table is of a lineage that this node does not follow"
 	errBadFetch         = "ERR cannot fetch: malformed request, or not on a pipe"
+	errBadClaim         = "ERR cannot claim: malformed request, or not on a pipe"
 	errBadExec          = "ERR cannot execute transaction: malformed, or not of one slot"
 	errNoTicket         = "ERR there is no such ticket"
 	errBadListen        = "ERR cannot listen: malformed request, or not on a pipe for that"

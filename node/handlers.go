@@ -139,6 +139,8 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 	return map[command.ID]*internalHandler{
 		command.DunlinCancel:    {run: cancelJob},
 		command.DunlinChallenge: {open: true, run: challenge},
+		command.DunlinClaim:     {run: claim},
+		command.DunlinPass:      {run: pass},
 		command.DunlinPipe:      {open: true, run: openPipe},
 		command.DunlinPeer:      {open: true, run: authenticatePeer},
 		command.DunlinConfigure: {run: configureCluster},

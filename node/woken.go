@@ -68,6 +68,9 @@ func (n *Node) servesBlocked(p uint16) bool {
 func (n *Node) serveBlocked(t engine.Txn, of *engine.Waiter) (deliver func(), ended bool) {
 	w := of.Owner.(*blocked)
 	loop := w.conn.worker.loop
+	if w.Claims {
+		return func() { loop.Post(w.ready) }, true
+	}
 	if w.conn.gone.Load() {
 		return func() { loop.Post(w.end) }, true
 	}

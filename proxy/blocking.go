@@ -27,6 +27,14 @@ func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte
 		return true
 	}
 	s.state.LastCmd = cmd.ID
+	if s.crosses(cmd, args) {
+		limit, valid := claimable(cmd, args)
+		if valid {
+			return s.claim(cmd, args, limit)
+		}
+		args = naming(cmd, args, args[cmd.FirstKey(args)], nil) // its node says best what is wrong
+		raw = resp.AppendRequest(nil, args...)
+	}
 	before := s.Outstanding()
 	if !s.forward(cmd, args, raw) {
 		return false
@@ -70,6 +78,10 @@ func (s *client) cancelBlocking(reply []byte) (canceled bool) {
 	if s.woken = reply; reply == nil {
 		s.woken = resp.AppendNullArray(nil, s.state.Version)
 	}
+	if c := s.claims; c != nil && !c.popping {
+		c.finish(s.woken)
+		return true
+	}
 	s.w.order.CancelWait(&s.Session)
 	s.w.act()
 	return true
@@ -79,6 +91,9 @@ func (s *client) cancelBlocking(reply []byte) (canceled bool) {
 func (s *client) unblocked(seq uint64, reply []byte) []byte {
 	if !s.blocking || s.waits != seq {
 		return reply
+	}
+	if s.claims != nil {
+		s.claims.end()
 	}
 	if bytes.Equal(reply, canceled) {
 		if reply = s.woken; reply == nil { // order has canceled it: there was no memory

@@ -44,11 +44,12 @@ type client struct {
 	fetches []*fetch // large replies that nodes keep for it, in no order
 	pieces  int      // of such a reply in its output
 
-	waits    uint64 // with state.Waiting or blocking: the command that waits
-	blocking bool   // the command waits is a blocking one: the session takes no other before its reply
-	popsLast bool   // it pops the ends of lists, not their beginnings
-	woken    []byte // not nil: the reply to that, if nothing serves it
-	waitsFor *pipe  // the full pipe that has this session in its waiters
+	waits    uint64    // with state.Waiting or blocking: the command that waits
+	blocking bool      // the command waits is a blocking one: the session takes no other before its reply
+	claims   *claiming // not nil: it names keys of several slots
+	popsLast bool      // it pops the ends of lists, not their beginnings
+	woken    []byte    // not nil: the reply to that, if nothing serves it
+	waitsFor *pipe     // the full pipe that has this session in its waiters
 
 	phase        phase
 	input        inputState
@@ -412,6 +413,9 @@ func (s *client) closeWhenDone() {
 func (s *client) OnClose(_ *netloop.Conn, err error) {
 	s.phase, s.mutes = closed, true
 	s.Close()
+	if s.claims != nil {
+		s.claims.end()
+	}
 	if s.Waits() {
 		s.w.order.CancelWait(&s.Session)
 		s.w.act()

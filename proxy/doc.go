@@ -50,7 +50,8 @@
 //	pipe n1    A7 B3 A9         the next reply on n1 belongs to A7
 //	pipe n2    B4               A8 was answered already
 //
-// If a client has gone when the reply to its blocking command comes, the proxy returns what was popped
+// A blocking command that names keys of several partitions waits by claims, and pops by an ordinary command
+// (claims.go). If a client has gone when the reply to its blocking command comes, the proxy returns what was popped
 // (returns.go).
 //
 // # Order

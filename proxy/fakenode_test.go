@@ -185,7 +185,7 @@ func bulk(s string) string { return string(resp.AppendBulkString(nil, s)) }
 
 func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
 	name := strings.ToUpper(args[0])
-	if name == "DUNLIN" && args[1] != "EXEC" && args[1] != "WATCH" {
+	if name == "DUNLIN" && args[1] != "EXEC" && args[1] != "WATCH" && args[1] != "CLAIM" {
 		return n.internal(c, args)
 	}
 	n.mu.Lock()
@@ -375,6 +375,9 @@ func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
 		if n.later != nil {
 			return "+OK later\r\n", true
 		}
+		return "+OK\r\n", true
+	case "CANCEL", "PASS":
+		n.log = append(n.log, strings.Join(args[1:], " "))
 		return "+OK\r\n", true
 	case "RETRY":
 		delete(n.latched, c)

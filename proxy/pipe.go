@@ -222,6 +222,7 @@ func (p *pipe) instead(r *order.Request, reply []byte) bool {
 			session.Owner.(*client).blocked()
 		}
 		p.hasRoom()
+		p.w.act()
 		return true
 	case what == member.LargeReply && p.Lane.Kind == member.Common:
 		ticket, size, ok := member.ParseTicket(reply)

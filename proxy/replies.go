@@ -47,6 +47,12 @@ func (s *client) reply(seq uint64, reply []byte) {
 			s.giveBack(seq, reply)
 			return
 		}
+		if c := s.claims; c != nil && c.seq == seq {
+			var goesOn bool
+			if reply, goesOn = c.popped(reply); goesOn {
+				return
+			}
+		}
 		reply = s.unblocked(seq, reply)
 		if s.isMuted(seq) {
 			reply = nil

@@ -54,6 +54,7 @@ type Stats struct {
 	LostReplies uint64
 	Parking     int // gauge: sessions with parked requests
 
+	Claimed     uint64 // blocking commands that name keys of several slots
 	Returns     uint64 // commands that return what was popped for a client that has gone
 	ReturnsLost uint64 // those that failed, and pops that are not returned
 
@@ -138,7 +139,7 @@ func (s *Stats) add(o *Stats) {
 		{&s.ParkedTooLong, &o.ParkedTooLong},
 		{&s.NotParked, &o.NotParked},
 		{&s.LostReplies, &o.LostReplies},
-		{&s.Returns, &o.Returns}, {&s.ReturnsLost, &o.ReturnsLost},
+		{&s.Claimed, &o.Claimed}, {&s.Returns, &o.Returns}, {&s.ReturnsLost, &o.ReturnsLost},
 		{&s.ClientBytesIn, &o.ClientBytesIn},
 		{&s.ClientBytesOut, &o.ClientBytesOut},
 	} {

@@ -23,11 +23,12 @@ import (
 //	9  proxies listen to what is published (DUNLIN LISTEN), and clients publish and subscribe through them
 //	10 nodes run scripts
 //	11 nodes publish keyspace notifications, and proxies listen for them at all nodes
+//	12 proxies claim keys (DUNLIN CLAIM), so that blocking commands may name keys of several slots
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 11
+const Level = 12
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -71,6 +72,9 @@ const ScriptsLevel = 10
 
 // EventsLevel is the level of the cluster from which on nodes publish keyspace notifications.
 const EventsLevel = 11
+
+// ClaimLevel is the level of the cluster from which on blocking commands may name keys of several slots.
+const ClaimLevel = 12
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

@@ -26,6 +26,7 @@ var wallClocks = map[string]string{
 	"metrics/page/live.go":              "the page shows the time",
 	"metrics/status/history.go":         "the page shows the time",
 	"node/blocked.go":                   "keys expire",
+	"node/claim.go":                     "keys expire",
 	"node/conn.go":                      "keys expire",
 	"node/replication.go":               "keys expire",
 	"node/server.go":                    "keys expire",

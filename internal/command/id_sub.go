@@ -184,6 +184,7 @@ const (
 
 	DunlinCancel
 	DunlinChallenge
+	DunlinClaim
 	DunlinConfigure
 	DunlinEach
 	DunlinEffects
@@ -191,6 +192,7 @@ const (
 	DunlinFetch
 	DunlinLevel
 	DunlinListen
+	DunlinPass
 	DunlinPeer
 	DunlinPipe
 	DunlinReport

@@ -111,6 +111,9 @@ var proxyMetrics = []metric[proxy.Stats]{
 		"Requests that a node may have executed, whose reply was lost, and that must not be sent again; "+
 			"the client got an error, usually that the outcome is unknown.",
 		func(s *proxy.Stats) float64 { return float64(s.LostReplies) }),
+	counter("dunlin_proxy_claiming_commands_total",
+		"Blocking commands that name keys of several slots.",
+		func(s *proxy.Stats) float64 { return float64(s.Claimed) }),
 	counter("dunlin_proxy_returns_total",
 		"Commands that put back what was popped for clients that had gone.",
 		func(s *proxy.Stats) float64 { return float64(s.Returns) }),

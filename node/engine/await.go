@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // A key can be awaited: by commands that found nothing under it. They stand in a queue, and whoever
 // gives the key a value of their type serves them, in order and before the lock is released:
@@ -18,6 +21,10 @@ import "slices"
 // Those that wait for values of different types under one key stand in different queues, so a value
 // costs nothing to those that do not want it.
 //
+// A claim is a waiter that is told to pop instead of being served, since its command names keys of other
+// nodes too. It has its turn then: it is in no queue any more, and nobody behind it is served until the key
+// changes or the turn is ended. Whoever changes the key in between may take what the claim was told of.
+//
 // A shard in which nobody waits knows it by shard.noting and shard.ending, which each change and
 // each Unlock look at anyway.
 
@@ -27,8 +34,12 @@ const servingSteps, keysPerStep = 64, 8
 
 // Waiter waits for one of some keys of a partition. The shard's lock protects it.
 type Waiter struct {
-	Owner     any // of the Servers
+	Owner     any    // of the Servers
+	Turn      uint64 // of a claim that was served, at the key Ready; 0: nobody else waits there
+	Ready     uint16 // of a claim that was served: which of its keys has a value
+	Claims    bool   // it is a claim
 	partition uint16
+	since     int64   // in unix milliseconds, minus how long it has waited elsewhere
 	places    []place // nil: it does not wait
 	single    [1]place
 }
@@ -47,6 +58,7 @@ type awaited struct {
 	partition   uint16
 	typ         Type
 	first, last *place
+	turn        uint64   // that a claim has; 0: none
 	due         *dueKeys // where it is due; nil: it has not changed since its waiters were served
 	prev, next  *awaited // of these
 }
@@ -55,6 +67,7 @@ type awaited struct {
 type awaits struct {
 	keys map[uint32][]*awaited // by tag
 	due  []*dueKeys            // no two of one partition, and none empty
+	turn uint64                // the last one that a claim got
 }
 
 // dueKeys are the due keys of a partition, in the order in which they changed.
@@ -77,9 +90,11 @@ type Servers struct {
 }
 
 // Await has w, which does not wait yet, wait for a value of a type under one of the keys, which are
-// copied. Keys may be named twice.
-func (t Txn) Await(w *Waiter, typ Type, keys [][]byte) {
+// copied. Keys may be named twice. w has waited elsewhere for so long, and stands in front of those that came
+// after that, as far as that is quickly found.
+func (t Txn) Await(w *Waiter, typ Type, keys [][]byte, waited time.Duration) {
 	s := t.s
+	w.since = s.now - waited.Milliseconds()
 	if s.awaits.keys == nil {
 		s.awaits.keys = make(map[uint32][]*awaited)
 	}
@@ -91,26 +106,83 @@ func (t Txn) Await(w *Waiter, typ Type, keys [][]byte) {
 	for i, key := range keys {
 		a := s.awaits.at(t.number, typ, tagOf(s.seed.Load(), key), key)
 		at := &w.places[i]
-		*at = place{waiter: w, key: a, prev: a.last}
-		if a.last == nil {
-			a.first = at
-		} else {
-			a.last.next = at
+		*at = place{waiter: w, key: a}
+		at.insert(a.behind(w.since))
+	}
+}
+
+// seekingSteps are how many waiters a place in the queue is looked for among, from either end.
+const seekingSteps = 64
+
+// behind returns behind whom somebody stands who waits since then, nil if at the front.
+func (a *awaited) behind(since int64) *place {
+	at := a.last
+	for range seekingSteps {
+		if at == nil || at.waiter.since <= since {
+			return at
 		}
+		at = at.prev
+	}
+	var before *place
+	at = a.first
+	for range seekingSteps {
+		if at.waiter.since > since {
+			break
+		}
+		before, at = at, at.next
+	}
+	return before
+}
+
+// insert puts a place into the queue of its key, behind another one or at the front.
+func (at *place) insert(behind *place) {
+	a := at.key
+	if at.prev = behind; behind == nil {
+		at.next, a.first = a.first, at
+	} else {
+		at.next, behind.next = behind.next, at
+	}
+	if at.next == nil {
 		a.last = at
+	} else {
+		at.next.prev = at
 	}
 }
 
 // at returns the queue of a key and a type, a new one if nobody waits for it.
 func (as *awaits) at(partition uint16, typ Type, tag uint32, key []byte) *awaited {
+	if a := as.find(partition, typ, tag, key); a != nil {
+		return a
+	}
+	a := &awaited{key: string(key), tag: tag, partition: partition, typ: typ}
+	as.keys[tag] = append(as.keys[tag], a)
+	return a
+}
+
+// HasTurn reports whether a claim has its turn at a key.
+func (t Txn) HasTurn(typ Type, key []byte) bool {
+	a := t.s.awaits.find(t.number, typ, tagOf(t.s.seed.Load(), key), key)
+	return a != nil && a.turn != 0
+}
+
+// EndTurn ends the turn of a claim at a key, and serves those behind it, if it is not over.
+func (e *Engine) EndTurn(partition uint16, typ Type, key []byte, turn uint64, nowMilli int64) {
+	t := e.Lock(partition, nowMilli)
+	defer t.Unlock()
+	if a := t.s.awaits.find(partition, typ, tagOf(t.s.seed.Load(), key), key); a != nil && a.turn == turn {
+		a.turn = 0
+		t.s.noteDue(a)
+	}
+}
+
+// find returns the queue of a key and a type, nil if nobody waits for it.
+func (as *awaits) find(partition uint16, typ Type, tag uint32, key []byte) *awaited {
 	for _, a := range as.keys[tag] {
 		if a.partition == partition && a.typ == typ && a.key == string(key) {
 			return a
 		}
 	}
-	a := &awaited{key: string(key), tag: tag, partition: partition, typ: typ}
-	as.keys[tag] = append(as.keys[tag], a)
-	return a
+	return nil
 }
 
 // Leave ends the wait of w and reports whether it still waited. If not, it was served: its result is
@@ -172,6 +244,7 @@ func (as *awaits) forget(a *awaited) {
 // noteAwaited notes that a key with the tag has changed.
 func (s *shard) noteAwaited(tag uint32) {
 	for _, a := range s.awaits.keys[tag] {
+		a.turn = 0
 		s.noteDue(a)
 	}
 }
@@ -311,10 +384,16 @@ func (s *shard) serve(a *awaited, left *int, deliver *[]func()) {
 			s.noteDue(a)
 			return
 		}
+		if a.turn != 0 {
+			return
+		}
 		w := at.waiter
 		*left -= 1 + len(w.places)/keysPerStep
 		for at != nil && at.waiter == w { // it has perhaps named the key twice
 			at = at.next
+		}
+		if w.Claims {
+			s.giveTurn(t, w)
 		}
 		f, ended := s.e.servers.Serve(t, w)
 		if f != nil {
@@ -322,6 +401,22 @@ func (s *shard) serve(a *awaited, left *int, deliver *[]func()) {
 		}
 		if ended {
 			s.leave(w)
+		}
+	}
+}
+
+// giveTurn takes a claim out of all queues: it has its turn at the first of its keys that has a value, and where
+// nobody else has one. Those who wait for that key wait on; with nobody behind it, a claim needs no turn.
+func (s *shard) giveTurn(t Txn, w *Waiter) {
+	for i := range w.places {
+		a := w.places[i].key
+		if item, found := t.Peek([]byte(a.key)); found && item.Type() == a.typ && a.turn == 0 {
+			w.Ready, w.Turn = uint16(i), 0
+			if s.leave(w); a.first != nil {
+				s.awaits.turn++
+				w.Turn, a.turn = s.awaits.turn, s.awaits.turn
+			}
+			return
 		}
 	}
 }

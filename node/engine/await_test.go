@@ -40,7 +40,7 @@ func (ws *waiters) await(p uint16, owner string, keys ...string) *Waiter {
 	for _, k := range keys {
 		all = append(all, []byte(k))
 	}
-	t.Await(w, TypeString, all)
+	t.Await(w, TypeString, all, 0)
 	return w
 }
 
@@ -152,7 +152,7 @@ func TestAwaitMany(t *testing.T) {
 	const clients = 3*servingSteps + 1
 	txn := ws.e.Lock(2, 1)
 	for i := range clients {
-		txn.Await(&Waiter{Owner: "none"}, TypeString, [][]byte{[]byte("k"), []byte(fmt.Sprint(i))})
+		txn.Await(&Waiter{Owner: "none"}, TypeString, [][]byte{[]byte("k"), []byte(fmt.Sprint(i))}, 0)
 	}
 	txn.Unlock()
 	ws.set(t, 2, "k")
@@ -261,7 +261,7 @@ func TestAwaitTypes(t *testing.T) {
 	txn := ws.e.Lock(2, 1)
 	for range 2 * servingSteps {
 		w := &Waiter{Owner: "other"}
-		txn.Await(w, TypeHash, [][]byte{[]byte("k")})
+		txn.Await(w, TypeHash, [][]byte{[]byte("k")}, 0)
 		others = append(others, w)
 	}
 	txn.Unlock()

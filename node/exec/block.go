@@ -23,9 +23,10 @@ const maxAwaitedBytes = 64 << 10
 // Await is what a command waits for: a value of a type under one of the keys, or the end of the limit,
 // 0 for none.
 type Await struct {
-	Type  engine.Type
-	Keys  [][]byte
-	Limit time.Duration
+	Type   engine.Type
+	Keys   [][]byte
+	Limit  time.Duration
+	Waited time.Duration // for so long already, elsewhere
 }
 
 const (

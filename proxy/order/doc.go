@@ -38,6 +38,7 @@
 //   - Nothing is sent for a partition on a pipe on which a write to it, or a request with keys in
 //     several partitions and in this one, is deferred.
 //   - A Keyless request concerns no partition: it waits for no other because of one, and none waits for it.
+//   - Claims are questions of a Claimant: they wait like blocking commands, and come back like questions.
 //   - A session whose blocking command is not answered sends nothing else (waits.go). However many such
 //     commands are deferred, they keep nobody from their partitions and pipes.
 //   - A node refuses commands on a partition that it has gained since a pipe opened, until RETRY

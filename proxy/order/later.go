@@ -152,7 +152,7 @@ func (m *Machine) RefusedLater(p *Pipe, token uint64, why Refusal, now time.Dura
 		d.Session.remote++
 	}
 	raw := d.raw
-	if isBlocking(words(raw)) {
+	if !d.asks && isBlocking(words(raw)) {
 		raw = d.timeLeft(now)
 	}
 	m.refused(p, &d.Request, raw, d.body, why, now)

@@ -15,6 +15,10 @@ import (
 // wants, and differs from other deferred requests: it keeps nobody from its partition, it does not count
 // towards member.MaxLater, and a pipe can have very many. Its session sends nothing else meanwhile.
 //
+// A claim (DUNLIN CLAIM) waits in the same way, for a session whose blocking command names keys of several
+// partitions. It is the question of a Claimant: it comes back when its partition moves or its pipe breaks, and
+// a session can have several.
+//
 // When its partition moves, the node refuses it, and it goes to the next owner with the time that is left.
 // When its pipe breaks, a pop is sent again: an element that it has popped since is lost with the
 // pipe, as with a connection to Redis. What moves an element fails then, because it may have done so.
@@ -45,13 +49,28 @@ func (m *Machine) CancelWait(s *Session) {
 	}
 }
 
+// Claimant is an Asker whose question may wait at its node.
+type Claimant interface {
+	Asker
+	// Waits is the event that the question waits. CancelClaim ends the wait.
+	Waits(p *Pipe, token uint64)
+}
+
+// CancelClaim has the node of a pipe end the wait of a claim, unless that has come back since. The completion
+// comes all the same.
+func (m *Machine) CancelClaim(p *Pipe, token uint64, of Claimant) {
+	if d := p.later.waits[token]; d != nil && d.Part == Part(of) && p.state == open {
+		m.Tell(p, member.AppendCancel(nil, token))
+	}
+}
+
 // isBlocking reports whether a request may wait for a key.
 func isBlocking(args [][]byte) bool {
 	if len(args) == 0 {
 		return false
 	}
 	cmd := command.Row(args)
-	return cmd != nil && cmd.Flags&command.Blocking != 0 && cmd.Route == command.Key
+	return cmd != nil && cmd.ID == command.DunlinClaim || cmd != nil && cmd.Flags&command.Blocking != 0 && cmd.Route == command.Key
 }
 
 // await notes that a blocking command waits at the node of p. Its bytes are charged to its session. If
@@ -62,6 +81,14 @@ func (m *Machine) await(p *Pipe, d *deferred) {
 	}
 	s := d.Session
 	p.later.waits[d.token] = d
+	if of, ok := d.Part.(Claimant); ok {
+		if d.charged = !s.closed && s.Owner.Keep(len(d.raw)); d.charged {
+			of.Waits(p, d.token)
+		} else {
+			m.CancelClaim(p, d.token, of)
+		}
+		return
+	}
 	if d.charged = !s.closed && s.Owner.Keep(len(d.raw)); !d.charged {
 		s.wait.canceled = true
 	}
@@ -84,7 +111,10 @@ func (l *deferrals) takeWait(token uint64) (d deferred, ok bool) {
 
 // endWait notes that a blocking command does not wait at its node any more.
 func (d *deferred) endWait() {
-	if d.Session.wait.pipe = nil; d.charged {
+	if !d.asks {
+		d.Session.wait.pipe = nil
+	}
+	if d.charged {
 		d.Session.Owner.Keep(-len(d.raw))
 		d.charged = false
 	}
@@ -97,7 +127,9 @@ func (m *Machine) returnWaits(p *Pipe, waits map[uint64]*deferred, since, now ti
 		if d.endWait(); d.since == 0 {
 			d.since = since
 		}
-		if args := words(d.raw); moves(args) {
+		if d.asks {
+			m.undone(&d.Request, nil, nil, now)
+		} else if args := words(d.raw); moves(args) {
 			m.returned(&d.Request, d.raw, d.body, p, true, now)
 		} else {
 			m.strayed(d.Session, p)

@@ -187,6 +187,169 @@ func TestBlockingLeavers(t *testing.T) {
 	}
 }
 
+// TestBlockingApart: blocking commands name keys of several nodes.
+func TestBlockingApart(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 3, 2)
+	s := server{addr: c.Proxy(0).Addr}
+	harness.AwaitLevel(t, s.addr)
+	admin, other := harness.DialWire(t, s.addr), harness.DialWire(t, c.Proxy(1).Addr)
+	for name, f := range map[string]func(*testing.T, server, *harness.Wire, *harness.Wire){
+		"served": apartServed, "errors": apartErrors, "order": apartOrder, "ends": apartEnds, "many": apartMany,
+	} {
+		t.Run(name, func(t *testing.T) {
+			admin.Want("FLUSHALL", "OK")
+			f(t, s, admin, other)
+			wantBlocked(t, admin, 0)
+		})
+	}
+	t.Run("moves", func(t *testing.T) { apartMoves(t, c, s, admin) })
+}
+
+// apartServed: whichever key gets a value first, and the first of those that have one.
+func apartServed(t *testing.T, s server, admin, other *harness.Wire) {
+	for i, push := range []string{"RPUSH a1 x", "RPUSH b2 x", "RPUSH c3 x", "RPUSH d4 x"} {
+		w := waiter(t, s, admin, 0, "BLPOP a1 b2 c3 d4 0")
+		other.Want(push, "(integer) 1")
+		wantNext(t, w, "*2\r\n$2\r\n"+push[6:8]+"\r\n$1\r\nx\r\n")
+		if n := string(admin.Do("EXISTS a1 b2 c3 d4")); n != ":0\r\n" {
+			t.Errorf("round %d: %q keys are left", i, n)
+		}
+	}
+	admin.Want("RPUSH c3 1 2", "(integer) 2")
+	admin.Want("RPUSH b2 3", "(integer) 1")
+	for _, want := range []string{"$2\r\nb2\r\n$1\r\n3\r\n", "$2\r\nc3\r\n$1\r\n2\r\n", "$2\r\nc3\r\n$1\r\n1\r\n"} {
+		if got := string(admin.Do("BRPOP a1 b2 c3 d4 0")); got != "*2\r\n"+want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	z := waiter(t, s, admin, 0, "BZMPOP 0 3 z1 y2 x3 MAX COUNT 2")
+	other.Want("ZADD x3 1 a 2 b 3 c", "(integer) 3")
+	wantNext(t, z, "*2\r\n$2\r\nx3\r\n*2\r\n*2\r\n$1\r\nc\r\n$1\r\n3\r\n*2\r\n$1\r\nb\r\n$1\r\n2\r\n")
+	m := waiter(t, s, admin, 0, "BLMPOP 0 2 a1 b2 RIGHT COUNT 2")
+	other.Want("RPUSH b2 1 2 3", "(integer) 3")
+	wantNext(t, m, "*2\r\n$2\r\nb2\r\n*2\r\n$1\r\n3\r\n$1\r\n2\r\n")
+	big := waiter(t, s, admin, 0, "BLPOP a1 e5 0")
+	other.Send([]byte("*3\r\n$5\r\nRPUSH\r\n$2\r\ne5\r\n$400000\r\n" + strings.Repeat("x", 400_000) + "\r\n"))
+	wantNext(t, other, ":1\r\n")
+	if got := string(big.Next()); len(got) < 400_000 || !strings.HasPrefix(got, "*2\r\n$2\r\ne5\r\n$400000\r\n") {
+		t.Errorf("a long element comes in %d bytes", len(got))
+	}
+	admin.Want("DEL b2 x3", "(integer) 2")
+}
+
+// apartErrors: errors are those of a command whose keys lie together.
+func apartErrors(t *testing.T, _ server, admin, _ *harness.Wire) {
+	admin.Want("SET string x", "OK")
+	for line, want := range map[string]string{
+		"BLPOP a1 string b2 0":                         "-WRONGTYPE",
+		"BLPOP a1 b2 -1":                               "-ERR timeout is negative",
+		"BLPOP a1 b2 x":                                "-ERR timeout is not a float or out of range",
+		"BLMPOP 0 2 a1 b2 UP":                          "-ERR syntax error",
+		"BLMPOP 0 2 a1 b2 LEFT COUNT 0":                "-ERR count",
+		"BZMPOP 0 2 a1 b2 MIN COUNT 1 x":               "-ERR syntax error",
+		"BLMOVE a1 b2 LEFT LEFT 0":                     "-CROSSSLOT",
+		"BLPOP" + strings.Repeat(" a1 b2", 129) + " 0": "-ERR a blocking command can name at most 256 keys",
+	} {
+		if got := string(admin.Do(line)); !strings.HasPrefix(got, want) {
+			t.Errorf("%.60s: %q, want %q", line, got, want)
+		}
+	}
+	begun := time.Now()
+	if got := string(admin.Do("BLPOP a1 b2 0.2")); got != "*-1\r\n" || time.Since(begun) < 200*time.Millisecond {
+		t.Errorf("got %q after %v", got, time.Since(begun))
+	}
+}
+
+// apartOrder: who claims a key stands in its queue, between those that name only that one.
+func apartOrder(t *testing.T, s server, admin, other *harness.Wire) {
+	var waiting []*harness.Wire
+	for i := range 12 {
+		line := "BLPOP q1 0"
+		if i%2 == 0 {
+			line = "BLPOP p2 q1 r3 0"
+		}
+		waiting = append(waiting, waiter(t, s, admin, i, line))
+	}
+	for i, w := range waiting {
+		other.Want(fmt.Sprintf("RPUSH q1 %d", i), "(integer) 1")
+		wantNext(t, w, fmt.Sprintf("*2\r\n$2\r\nq1\r\n$%d\r\n%d\r\n", len(fmt.Sprint(i)), i))
+	}
+}
+
+// apartEnds: CLIENT UNBLOCK, and clients that leave.
+func apartEnds(t *testing.T, s server, admin, other *harness.Wire) {
+	for option, want := range map[string]string{"": "*-1\r\n", " ERROR": "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"} {
+		w := harness.DialWire(t, s.addr)
+		id := strings.Trim(string(w.Do("CLIENT ID")), ":\r\n")
+		w.Send([]byte("BLPOP u1 v2 0\r\nPING\r\n"))
+		wantBlocked(t, admin, 1)
+		admin.Want("CLIENT UNBLOCK "+id+option, "(integer) 1")
+		wantNext(t, w, want)
+		wantNext(t, w, "+PONG\r\n")
+	}
+	gone := waiter(t, s, admin, 0, "BLPOP u1 v2 0")
+	behind := waiter(t, s, admin, 1, "BLPOP v2 0")
+	gone.Conn.Close()
+	other.Want("RPUSH v2 x", "(integer) 1")
+	wantNext(t, behind, "*2\r\n$2\r\nv2\r\n$1\r\nx\r\n")
+}
+
+// apartMany: each element goes to one of many clients, whatever keys they name.
+func apartMany(t *testing.T, s server, admin, other *harness.Wire) {
+	const clients = 200
+	waiting := make([]*harness.Wire, clients)
+	for i := range waiting {
+		waiting[i] = harness.DialWire(t, s.addr)
+		waiting[i].Send([]byte("BLPOP m1 m2 m3 m4 0\r\n"))
+	}
+	wantBlocked(t, admin, clients)
+	for i := range clients {
+		other.Send(fmt.Appendf(nil, "RPUSH m%d %d\r\n", i%4+1, i))
+	}
+	for range clients {
+		other.Next()
+	}
+	got := make(map[string]bool)
+	for _, w := range waiting {
+		reply := strings.Split(string(w.Next()), "\r\n")
+		got[reply[4]] = true
+	}
+	if len(got) != clients {
+		t.Errorf("%d clients got %d elements", clients, len(got))
+	}
+	admin.Want("EXISTS m1 m2 m3 m4", "(integer) 0")
+}
+
+// apartMoves: claims are made again at the next owners, when a node leaves and when one dies.
+func apartMoves(t *testing.T, c *harness.Cluster, s server, admin *harness.Wire) {
+	const clients = 60
+	var waiting []*harness.Wire
+	for i := range clients {
+		w := harness.DialWire(t, s.addr)
+		w.Send(fmt.Appendf(nil, "BLPOP one:%d two:%d three:%d 120\r\n", i, i, i))
+		waiting = append(waiting, w)
+	}
+	wantBlocked(t, admin, clients)
+	push := func(key string, from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			admin.Want(fmt.Sprintf("RPUSH %s:%d %d", key, i, i), "(integer) 1")
+		}
+		for i := from; i < to; i++ {
+			name := fmt.Sprintf("%s:%d", key, i)
+			wantNext(t, waiting[i], fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%d\r\n", len(name), name, len(fmt.Sprint(i)), i))
+			admin.Want("EXISTS "+name, "(integer) 0")
+		}
+		wantBlocked(t, admin, clients-to)
+	}
+	c.Node(2).Term(harness.ReadyTimeout)
+	push("two", 0, 20)
+	c.Node(1).Kill()
+	push("three", 20, 40)
+	push("one", 40, clients)
+}
+
 // TestBlockingMoves: commands that wait go on with the next owner, when a node leaves and when one dies.
 func TestBlockingMoves(t *testing.T) {
 	t.Parallel()

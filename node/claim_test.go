@@ -1,0 +1,125 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// claimPipe opens a pipe over which commands are answered later.
+func claimPipe(t *testing.T, n *Node) *client {
+	t.Helper()
+	c := dial(t, n.Addr())
+	line := fmt.Sprintf(`DUNLIN PIPE 1 0 common 1 2 "" %d`, ring.Level)
+	if got := c.do(line); got != "OK later" {
+		t.Fatalf("cannot open pipe: %s", got)
+	}
+	return c
+}
+
+// wantRaw checks the bytes of what comes next.
+func (c *client) wantRaw(want string) {
+	c.t.Helper()
+	if got := string(c.read()); got != want {
+		c.t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func later(token int) string { return fmt.Sprintf("-DUNLINLATER %d\r\n", token) }
+
+// told is the completion of a claim.
+func told(token int, r member.Ready) string {
+	return string(member.AppendReady(member.AppendCompletion(nil, uint64(token)), r))
+}
+
+// TestClaim: a claim is told of a value and does not pop it; who waits behind it waits until the turn ends.
+func TestClaim(t *testing.T) {
+	n := startLeveled(t)
+	p, c := claimPipe(t, n), dial(t, n.Addr())
+	p.send("DUNLIN CLAIM 0 l {k}a {k}b")
+	p.wantRaw(later(1))
+	p.send("DUNLIN CLAIM 0 z {k}b")
+	p.wantRaw(later(2))
+	behind := block(t, n, "BLPOP {k}b 0")
+	c.want("RPUSH {k}b 1", "(integer) 1")
+	p.wantRaw(told(1, member.Ready{Key: 1, Turn: 1}))
+	c.want("LRANGE {k}b 0 -1", `1) "1"`)
+	p.send("DUNLIN CLAIM 0 l {k}b") // behind those that came first
+	p.wantRaw(later(3))
+	p.want("DUNLIN PASS l 1 {k}b", "OK")
+	behind.wantNext(poppedFrom("{k}b", "1"))
+	c.want("RPUSH {k}b 2", "(integer) 1")
+	p.wantRaw(told(3, member.Ready{}))
+	p.send("DUNLIN CLAIM 0 l {k}x {k}b") // which is there
+	p.wantRaw("*2\r\n:1\r\n:0\r\n")
+	p.send("DUNLIN CLAIM 0 z {k}b") // the pop says what is wrong
+	p.wantRaw("*2\r\n:0\r\n:0\r\n")
+	p.send("DUNLIN CANCEL 2")
+	p.wantRaw("+OK\r\n")
+	p.wantRaw(string(member.AppendCompletion(nil, 2)) + "-" + member.Canceled + "\r\n")
+	awaitBlocked(t, n, 0)
+}
+
+// TestClaimTurnEnds: a turn of which no use is made ends, whether its pipe lives or not.
+func TestClaimTurnEnds(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		n := startLeveled(t)
+		p, c := claimPipe(t, n), dial(t, n.Addr())
+		p.send("DUNLIN CLAIM 0 l k")
+		p.wantRaw(later(1))
+		behind := block(t, n, "BLPOP k 0")
+		begun := time.Now()
+		c.want("RPUSH k 1", "(integer) 1")
+		if gone {
+			p.conn.Close()
+		} else {
+			p.wantRaw(told(1, member.Ready{Turn: 1}))
+		}
+		behind.wantNext(poppedFrom("k", "1"))
+		if waited := time.Since(begun); !gone && waited < member.ClaimTurn {
+			t.Errorf("the turn ended after %v, want %v", waited, member.ClaimTurn)
+		}
+	}
+}
+
+// TestClaimOfAPipeThatHasGone: who waits behind it is served.
+func TestClaimOfAPipeThatHasGone(t *testing.T) {
+	n := startLeveled(t)
+	p, c := claimPipe(t, n), dial(t, n.Addr())
+	p.send("DUNLIN CLAIM 0 l k")
+	p.wantRaw(later(1))
+	behind := block(t, n, "BLPOP k 0")
+	p.conn.Close()
+	c.want("RPUSH k 1", "(integer) 1")
+	behind.wantNext(poppedFrom("k", "1"))
+	awaitBlocked(t, n, 0)
+}
+
+// TestClaimErrors: what a proxy does not send.
+func TestClaimErrors(t *testing.T) {
+	n := startLeveled(t)
+	p, c := claimPipe(t, n), dial(t, n.Addr())
+	for _, line := range []string{"DUNLIN CLAIM x l k", "DUNLIN CLAIM 0 q k", "DUNLIN PASS l x k", "DUNLIN PASS q 1 k"} {
+		p.want(line, "(error) "+errBadClaim)
+	}
+	p.want("DUNLIN PASS l 1 k", "OK")
+	c.want("DUNLIN CLAIM 0 l k", "(error) "+errBadClaim)
+	p.want("DUNLIN CLAIM 0 l a b c d e f g", "(error) "+errCrossSlot)
+}
+
+// TestClaimMoves: a claim whose partition goes to another node comes back.
+func TestClaimMoves(t *testing.T) {
+	n := startLeveled(t)
+	p := claimPipe(t, n)
+	p.send("DUNLIN CLAIM 0 l q")
+	p.wantRaw(later(1))
+	giveAway(n, ring.PartitionOf([]byte("q")))
+	if got := string(p.read()); !strings.HasPrefix(got, string(member.AppendCompletion(nil, 1))+"-DUNLINWAIT") {
+		t.Errorf("got %q, want a refusal", got)
+	}
+	awaitBlocked(t, n, 0)
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// newClaims is newWaiters for claims: those that are told that it is their turn are listed as "name key turn".
+func newClaims(t *testing.T) *waiters {
+	ws := newWaiters(t)
+	serve := ws.e.servers.Serve
+	ws.e.servers.Serve = func(t Txn, w *Waiter) (func(), bool) {
+		if !w.Claims {
+			return serve(t, w)
+		}
+		told := fmt.Sprintf("%v %d %d", w.Owner, w.Ready, w.Turn)
+		return func() { ws.served = append(ws.served, told) }, true
+	}
+	return ws
+}
+
+// claim has a claim wait for keys, for so long already.
+func (ws *waiters) claim(p uint16, owner string, waited time.Duration, keys ...string) *Waiter {
+	w := &Waiter{Owner: owner, Claims: true}
+	t := ws.e.Lock(p, 1)
+	defer t.Unlock()
+	var all [][]byte
+	for _, k := range keys {
+		all = append(all, []byte(k))
+	}
+	t.Await(w, TypeString, all, waited)
+	return w
+}
+
+// TestClaims: a claim is told of its turn, and those behind it wait until the key changes or the turn ends.
+func TestClaims(t *testing.T) {
+	ws := newClaims(t)
+	ws.claim(2, "a", 0, "x", "k")
+	ws.claim(2, "b", 0, "k", "k")
+	ws.await(2, "k", "k")
+	ws.set(t, 2, "k")
+	ws.want(t, "a 1 1")
+	txn := ws.e.Lock(2, 1)
+	if !txn.HasTurn(TypeString, []byte("k")) || txn.HasTurn(TypeString, []byte("x")) || txn.HasTurn(TypeHash, []byte("k")) {
+		t.Error("the wrong keys have a turn")
+	}
+	txn.Unlock()
+	ws.e.EndTurn(2, TypeString, []byte("k"), 7, 1)
+	ws.want(t)
+	ws.e.EndTurn(2, TypeString, []byte("k"), 1, 1)
+	ws.want(t, "b 0 2")
+	ws.e.EndTurn(2, TypeString, []byte("k"), 1, 1) // which was over
+	ws.want(t)
+	ws.set(t, 2, "k")
+	ws.want(t, "k") // which takes the key away
+	ws.e.EndTurn(2, TypeString, []byte("k"), 2, 1)
+	ws.want(t)
+	ws.nobody(t)
+}
+
+// TestClaimAlone: a claim behind which nobody waits needs no turn, and leaves nothing behind.
+func TestClaimAlone(t *testing.T) {
+	ws := newClaims(t)
+	ws.claim(2, "a", 0, "k", "y", "k")
+	ws.set(t, 2, "k")
+	ws.want(t, "a 0 0")
+	ws.nobody(t)
+}
+
+// TestClaimsByKeys: the first key of a claim that has a value is the one that it gets a turn at.
+func TestClaimsByKeys(t *testing.T) {
+	ws := newClaims(t)
+	ws.claim(2, "a", 0, "x", "y")
+	ws.claim(2, "b", 0, "x", "y")
+	ws.claim(2, "c", 0, "y")
+	txn := ws.e.Lock(2, 1)
+	for _, key := range []string{"y", "x"} { // as a transaction sets them
+		if err := txn.Set([]byte(key), []byte("v"), TypeString, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	txn.Unlock()
+	ws.want(t, "a 0 1", "b 1 2")
+}
+
+// TestManyClaims: however many claims stand in front, each is told in its turn, with nobody left out.
+func TestManyClaims(t *testing.T) {
+	ws := newClaims(t)
+	const claims = 3 * servingSteps
+	for i := range claims {
+		ws.claim(2, fmt.Sprint(i), 0, "k")
+	}
+	ws.await(2, "k", "k")
+	ws.set(t, 2, "k")
+	for turn := range uint64(claims) {
+		want := fmt.Sprintf("%d 0 %d", turn, turn+1)
+		if !slices.Equal(ws.served, []string{want}) {
+			t.Fatalf("served %q, want %q", ws.served, want)
+		}
+		ws.served = nil
+		ws.e.EndTurn(2, TypeString, []byte("k"), turn+1, 1)
+	}
+	ws.want(t, "k")
+	ws.nobody(t)
+}
+
+// TestClaimsByAge: who has waited elsewhere stands where it would stand here.
+func TestClaimsByAge(t *testing.T) {
+	ws := newClaims(t)
+	age := func(n int) time.Duration { return time.Duration(n) * time.Second }
+	for _, n := range []int{5, 3, 9, 4, 3} {
+		ws.claim(2, fmt.Sprint(n), age(n), "k")
+	}
+	ws.set(t, 2, "k")
+	var got []string
+	for turn := uint64(1); len(ws.served) > 0; turn++ {
+		got = append(got, ws.served[0][:1])
+		ws.served = nil
+		ws.e.EndTurn(2, TypeString, []byte("k"), turn, 1)
+	}
+	if want := []string{"9", "5", "4", "3", "3"}; !slices.Equal(got, want) {
+		t.Errorf("served by age %q, want %q", got, want)
+	}
+
+	for i := range 10 * seekingSteps { // among very many, a place is found near either end
+		ws.claim(4, "young", age(i%2), "k")
+	}
+	ws.claim(4, "old", age(99), "k")
+	ws.set(t, 4, "k")
+	if len(ws.served) != 1 || ws.served[0][:3] != "old" {
+		t.Errorf("served %q, want the oldest", ws.served)
+	}
+}
