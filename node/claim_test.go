@@ -45,6 +45,9 @@ func TestClaim(t *testing.T) {
 	p.send("DUNLIN CLAIM 0 z {k}b")
 	p.wantRaw(later(2))
 	behind := block(t, n, "BLPOP {k}b 0")
+	if s, err := n.Stats(); err != nil || s.Blocked != 3 {
+		t.Errorf("%d commands count as blocked, and %v; want 3", s.Blocked, err)
+	}
 	c.want("RPUSH {k}b 1", "(integer) 1")
 	p.wantRaw(told(1, member.Ready{Key: 1, Turn: 1}))
 	c.want("LRANGE {k}b 0 -1", `1) "1"`)

@@ -28,6 +28,7 @@ type Stats struct {
 	Moved     uint64  // answered with MOVED
 	Waits     uint64  // told to wait for a take-over or a fence
 	Deferred  uint64  // answered later
+	Blocked   int64   // commands that wait for keys, and claims, now
 	OpsPerSec float64 // of OfClients, over the last 1.6 s
 
 	Clients     int    // now
@@ -102,6 +103,7 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 		Commands: total.count.Commands, Requests: total.count.Executed, OfClients: total.count.OfClients(), Errors: total.count.Errors,
 		Hits: total.count.Hits, Misses: total.count.Misses,
 		Moved: total.count.Moved, Waits: total.count.Waits, Deferred: total.count.Deferred, OpsPerSec: total.rate,
+		Blocked: n.waiters.Load(),
 		Clients: total.clients, Pipes: total.pipes, Peers: total.peers,
 		Connections: total.count.Connections, Rejected: total.count.Rejected, SlowReaders: total.count.SlowReaders,
 		Starved: total.count.Starved, Pushed: total.count.Pushed, SlowSubscribers: total.count.SlowSubscribers,

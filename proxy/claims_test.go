@@ -158,7 +158,9 @@ func TestClaimsEnd(t *testing.T) {
 	cl.send(line + " 0.5")
 	c.nodes[0].waiting(1)
 	c.nodes[1].waiting(1)
+	eventually(t, "the client counts as blocked", func() bool { return c.stats().Blocked == 1 })
 	cl.want("*-1")
+	eventually(t, "the client counts as blocked no more", func() bool { return c.stats().Blocked == 0 })
 	if waited := time.Since(begun); waited < 500*time.Millisecond {
 		t.Errorf("the limit ended after %v", waited)
 	}

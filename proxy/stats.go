@@ -54,6 +54,7 @@ type Stats struct {
 	LostReplies uint64
 	Parking     int // gauge: sessions with parked requests
 
+	Blocked     int64  // gauge: clients whose command waits: a blocking one, WAIT, or what CLIENT PAUSE holds back
 	Claimed     uint64 // blocking commands that name keys of several slots
 	Returns     uint64 // commands that return what was popped for a client that has gone
 	ReturnsLost uint64 // those that failed, and pops that are not returned
@@ -200,6 +201,7 @@ func (p *Proxy) Stats() (Stats, error) {
 	if err != nil {
 		return sum, err
 	}
+	sum.Blocked = p.server.Blocked()
 	for i := range shares {
 		for id, n := range shares[i].Nodes {
 			sum.node(id).add(n)

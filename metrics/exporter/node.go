@@ -45,6 +45,8 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Waits) }),
 	counter("dunlin_node_deferred_total", "Commands of proxies that took long, so that others were answered before them.",
 		func(s *node.Stats) float64 { return float64(s.Deferred) }),
+	gauge("dunlin_node_blocked_commands", "Blocking commands that wait here for a value, those of proxies included.",
+		func(s *node.Stats) float64 { return float64(s.Blocked) }),
 
 	gauge("dunlin_node_clients", "Client connections.",
 		func(s *node.Stats) float64 { return float64(s.Clients) }),

@@ -111,6 +111,8 @@ var proxyMetrics = []metric[proxy.Stats]{
 		"Requests that a node may have executed, whose reply was lost, and that must not be sent again; "+
 			"the client got an error, usually that the outcome is unknown.",
 		func(s *proxy.Stats) float64 { return float64(s.LostReplies) }),
+	gauge("dunlin_proxy_blocked_clients", "Clients that wait in a blocking command, in WAIT or because of CLIENT PAUSE.",
+		func(s *proxy.Stats) float64 { return float64(s.Blocked) }),
 	counter("dunlin_proxy_claiming_commands_total",
 		"Blocking commands that name keys of several slots.",
 		func(s *proxy.Stats) float64 { return float64(s.Claimed) }),
