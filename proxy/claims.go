@@ -82,10 +82,11 @@ var kinds = map[command.ID]member.ValueKind{
 
 // crosses reports whether a blocking command names keys of several slots, and may.
 func (s *client) crosses(cmd *command.Command, args [][]byte) bool {
-	if kinds[cmd.ID] == 0 || s.w.order.Level() < ring.ClaimLevel {
+	first := cmd.FirstKey(args)
+	if kinds[cmd.ID] == 0 || first == 0 || s.w.order.Level() < ring.ClaimLevel {
 		return false
 	}
-	_, same := s.slotOf(cmd, args)
+	_, same := s.slotOf(cmd, args, first)
 	return !same && (!counts(cmd) || numKeys(args) > 0)
 }
 
