@@ -390,6 +390,7 @@ func (s *client) OnEOF(*netloop.Conn) bool {
 	if s.state.Blocked {
 		return false // as in Redis: a disconnected client cancels its blocking command
 	}
+	s.leaveScripts()
 	return s.input != flowing || s.head < s.tail
 }
 

@@ -4,7 +4,9 @@ import (
 	"container/list"
 	"crypto/sha1"
 	"encoding/hex"
+	"io"
 	"sync"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -303,6 +305,40 @@ func (s *client) startedScript() {
 	}
 	t.behind[t.next] = s.tail
 	t.next = (t.next + 1) % scriptsAtOnce
+}
+
+// goneAfter is how long a script of a client that has finished sending goes on: short ones are answered,
+// because `printf … | nc` is a client too.
+const goneAfter = 200 * time.Millisecond
+
+// leaveScripts ends the session of a client that has finished sending when one of its scripts takes long. The
+// client counts as disconnected, as behind a command that blocks.
+func (s *client) leaveScripts() {
+	if behind, any := s.oldestScript(); any {
+		s.w.loop.After(goneAfter, func() {
+			switch {
+			case s.isClosed():
+			case s.head < behind:
+				s.conn.Close(io.EOF)
+			default:
+				s.leaveScripts()
+			}
+		})
+	}
+}
+
+// oldestScript returns the number of the command behind the oldest script that has no delivered reply.
+func (s *client) oldestScript() (behind uint64, any bool) {
+	t := s.scripts
+	if t == nil {
+		return 0, false
+	}
+	for i := range t.behind {
+		if behind = t.behind[(t.next+i)%scriptsAtOnce]; behind > s.head {
+			return behind, true
+		}
+	}
+	return 0, false
 }
 
 // The rest is wide.Host's.

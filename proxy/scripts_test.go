@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,32 @@ func TestScriptsAtOnce(t *testing.T) {
 		}
 		cl.want("$-1")
 	}
+}
+
+// TestScriptsOfGoneClients: a client that closes its connection while a script takes long ends it. One that has only
+// finished sending gets the replies of short ones.
+func TestScriptsOfGoneClients(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	c.level = ring.ScriptsLevel
+	c.route(func(int) int { return 0 })
+	n := c.nodes[0]
+	n.set(func(n *fakeNode) { n.later = func(args []string) bool { return args[0] == "EVAL" } })
+	cl := c.dial()
+	cl.send("EVAL x 1 key:0", "EVAL x 1 key:1")
+	n.waiting(2)
+	if err := cl.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	n.complete(0, ":1\r\n")
+	cl.want(":1")
+	n.complete(0, ":2\r\n")
+	cl.want(":2")
+
+	cl = c.dial()
+	cl.send("EVAL x 1 key:0")
+	n.waiting(1)
+	cl.Conn.Close()
+	n.told("CANCEL 3")
 }
 
 // TestScriptsBelowTheirLevel: a script that cannot be queued fails its transaction.
