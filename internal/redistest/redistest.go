@@ -4,6 +4,7 @@ package redistest
 import (
 	"net"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,16 +22,16 @@ const patience = 30 * time.Second
 func Start(t testing.TB, args ...string) (addr string) {
 	t.Helper()
 	path := find(t)
-	number, err := freeport.Choose()
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr = freeport.Loopback(number)
-	port := strconv.Itoa(number)
+	addr, port := choosePort(t)
 	cmd := exec.Command(path, append([]string{
 		"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no",
 		"--dir", t.TempDir(),
 	}, args...)...)
+	if slices.Contains(args, "--cluster-enabled") {
+		// Otherwise its bus takes the port 10,000 above, which may be anybody's, and the server ends.
+		_, bus := choosePort(t)
+		cmd.Args = append(cmd.Args, "--cluster-port", bus)
+	}
 	endWithUs(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("cannot start redis-server: %v", err)
@@ -49,6 +50,15 @@ func Start(t testing.TB, args ...string) (addr string) {
 			t.Fatalf("redis-server does not accept: %v", err)
 		}
 	}
+}
+
+func choosePort(t testing.TB) (addr, port string) {
+	t.Helper()
+	number, err := freeport.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return freeport.Loopback(number), strconv.Itoa(number)
 }
 
 // Want skips the test unless the version of redis-server begins with prefix.
