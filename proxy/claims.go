@@ -17,7 +17,7 @@ import (
 // client had named no other, and goes on if it finds nothing:
 //
 //	BLPOP k1 k2 0   CLAIM k1 ─▶ node 1: token
-//	                CLAIM k2 ─▶ node 2: token  ···  READY ─▶ BLPOP k2 0.001 ─▶ the reply
+//	                CLAIM k2 ─▶ node 2: token  ···  READY ─▶ BLPOP k2 0.001, PASS ─▶ the reply
 //	                                                         CANCEL ─▶ node 1
 //
 // At first all owners are asked, and if several keys are ready, the first of them is popped from, as in Redis.
@@ -387,6 +387,7 @@ func (c *claiming) pop(cl *claim) {
 	} else if p != nil {
 		w.write(p)
 	}
+	cl.pass() // behind the pop, so that nobody who waits takes what the claim was told of
 }
 
 // popped takes the reply to a pop, and returns the reply to the command. goesOn reports that there is none yet,

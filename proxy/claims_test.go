@@ -79,6 +79,7 @@ func TestClaims(t *testing.T) {
 	b.newestWants(1, "DUNLIN CLAIM l "+k[1])
 	b.complete(0, "*2\r\n:0\r\n:5\r\n")
 	b.newestWants(1, "BLPOP "+k[1]+" 0.001")
+	b.told("PASS l 5 " + k[1]) // behind the pop
 	b.complete(0, "*2\r\n"+bulk(k[1])+bulk("e"))
 	cl.want(fmt.Sprintf("*2 $%d %s $1 e", len(k[1]), k[1]), "$-1")
 	a.told("CANCEL 1")

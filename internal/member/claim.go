@@ -15,11 +15,11 @@ import (
 //	  ── DUNLIN CLAIM 0 list k1 k3 ─────────────▶
 //	  ◀── -DUNLINLATER 7 ────────────────────────     nothing there
 //	  ◀── >3 +later :7  *2 :1 :12 ───────────────     a push to k3: ready, and turn 12 is kept
-//	  ── BLPOP k3 0.001 ─────────────────────────▶
+//	  ── BLPOP k3 0.001, DUNLIN PASS list 12 k3 ─▶
 //	  ◀── k3 and the element ────────────────────
 //
-// While a claim has its turn, nobody who waits behind it is served, for ClaimTurn at most. The turn ends when the
-// key changes, and by PASS if the proxy has something else by then.
+// While a claim has its turn, nobody who waits behind it is served, for ClaimTurn at most. PASS ends the turn: behind
+// the pop, or if the proxy has something else by then.
 
 // ClaimTurn is how long a claim that was told READY keeps its turn.
 const ClaimTurn = 100 * time.Millisecond

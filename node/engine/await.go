@@ -22,8 +22,9 @@ import (
 // costs nothing to those that do not want it.
 //
 // A claim is a waiter that is told to pop instead of being served, since its command names keys of other
-// nodes too. It has its turn then: it is in no queue any more, and nobody behind it is served until the key
-// changes or the turn is ended. Whoever changes the key in between may take what the claim was told of.
+// nodes too. It has its turn then: it is in no queue any more, and nobody behind it is served until the turn is
+// ended, whatever is pushed meanwhile: otherwise those behind it would take what it was told of, again and
+// again. Commands that have not waited may take it.
 //
 // A shard in which nobody waits knows it by shard.noting and shard.ending, which each change and
 // each Unlock look at anyway.
@@ -244,7 +245,6 @@ func (as *awaits) forget(a *awaited) {
 // noteAwaited notes that a key with the tag has changed.
 func (s *shard) noteAwaited(tag uint32) {
 	for _, a := range s.awaits.keys[tag] {
-		a.turn = 0
 		s.noteDue(a)
 	}
 }
