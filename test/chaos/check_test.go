@@ -83,6 +83,7 @@ func (x *Rig) startDivers() (divers []*diver) {
 	for _, d := range divers {
 		x.Running.Go(d.run)
 	}
+	x.startFeeds()
 	harness.Eventually(x.T, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
 	return divers
 }

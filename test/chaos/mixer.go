@@ -171,6 +171,8 @@ func (x *Rig) readAll() {
 				s.readTransit(t, false)
 			}
 		}
+		s.readFeeds()
 		s.Exchange()
 	}
+	x.judgeFeeds()
 }

@@ -35,6 +35,7 @@ type Rig struct {
 	Queues      []*Queue      // likewise
 	Bundles     []*Bundle     // likewise
 	Transits    []*Transit    // likewise
+	feeding     *feeding      // nil: none
 	kinds       []*kind       // of collections that the members know
 	lists       bool          // likewise
 	fades       bool          // fields of hashes can expire
@@ -140,6 +141,7 @@ func StartWith(t testing.TB, o Options) *Rig {
 	for _, n := range c.ByRole("node") {
 		x.Running.Go((&direct{x, n}).run)
 	}
+	x.startFeeds()
 	x.servedAgain("before the first fault")
 	harness.Eventually(t, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
 	return x

@@ -21,7 +21,7 @@ var sampleLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{(?:[a-zA-Z_]
 
 // Scrape reads /metrics. The test fails if a line breaks the text format, or a series appears
 // twice.
-func Scrape(t *testing.T, admin string) (all Samples) {
+func Scrape(t testing.TB, admin string) (all Samples) {
 	t.Helper()
 	body, err := Get(admin, "/metrics")
 	if err != nil {
