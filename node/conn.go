@@ -141,7 +141,7 @@ func (w *worker) begin(cn *conn) *request {
 	r.unused, r.putBack, r.reading, r.transaction, r.planned, r.job = 0, false, false, nil, nil, nil
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
-	r.longEnough, r.compared = false, 0
+	r.longEnough, r.tried, r.compared = false, 0, 0
 	return r
 }
 

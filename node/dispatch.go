@@ -34,13 +34,14 @@ type request struct {
 	// longEnough: this input has used its share of the loop's time. The rest of it is read in the
 	// next iteration.
 	longEnough bool
-	unused     int       // bytes of the present request, if it is to be read again
-	putBack    bool      // the present request is to be read again, because its partition is held
-	compared   int       // what its messages may have cost with patterns, see publish
-	reading    bool      // the present request is at the front of the connection's input
-	raw        []byte    // the present request, if the parser has read it and not lookahead
-	listed     *listing  // not nil: the present request, whose arguments were listed in turns
-	planned    *planning // not nil: the present request is an EXEC that was planned
+	unused     int           // bytes of the present request, if it is to be read again
+	putBack    bool          // the present request is to be read again, because its partition is held
+	tried      time.Duration // how long its scripts were tried
+	compared   int           // what its messages may have cost with patterns, see publish
+	reading    bool          // the present request is at the front of the connection's input
+	raw        []byte        // the present request, if the parser has read it and not lookahead
+	listed     *listing      // not nil: the present request, whose arguments were listed in turns
+	planned    *planning     // not nil: the present request is an EXEC that was planned
 
 	announces bool // the present command is answered by pushes, which CLIENT REPLY does not suppress
 

@@ -23,10 +23,13 @@ import (
 type scripting struct {
 	library *script.Library
 	runners sync.Pool // of *runner
-	holding places    // of those scripts that hold a partition: they do not wait for keyless ones
-	keyless places
-	lines   lineLimit
-	maxRun  time.Duration // how long a script may run: maxRun, but in tests
+	// newTrier is Node.newTrier, to which eval must not refer: it refers to all handlers.
+	newTrier func(w *worker) *trier
+	holding  places // of those scripts that hold a partition: they do not wait for keyless ones
+	keyless  places
+	lines    lineLimit
+	tryFor   time.Duration // how long a script may take on a loop: lockSlice, but in tests
+	maxRun   time.Duration // how long a script may run: maxRun, but in tests
 
 	granted atomic.Int64 // bytes that scripts have taken while they run
 
@@ -41,8 +44,6 @@ const (
 	// grantedShare is the share of the node's memory that all scripts together may take while they run:
 	// others' commands shall find some.
 	grantedShare = 4
-	// maxScript is the longest body of a script, in bytes.
-	maxScript = 1 << 20
 )
 
 func (n *Node) startScripting() {
@@ -53,8 +54,24 @@ func (n *Node) startScripting() {
 	s.keyless.free = max(1, half/2)
 	s.holding.free = max(1, half-half/2)
 	s.running = make(map[*scriptRun]struct{})
-	s.runners.New = n.newRunner
-	s.maxRun = maxRun
+	s.runners.New, s.newTrier = n.newRunner, n.newTrier
+	s.maxRun, s.tryFor = maxRun, lockSlice
+}
+
+// grant takes memory for scripts that run. It reports false if there is none, or if they have their share.
+func (n *Node) grant(bytes int64) bool {
+	all := &n.scripts.granted
+	if all.Add(bytes) <= n.cfg.Memory/grantedShare && (heapBudget{n}).Charge(bytes) {
+		return true
+	}
+	all.Add(-bytes)
+	return false
+}
+
+// ungrant gives it back.
+func (n *Node) ungrant(bytes int64) {
+	n.scripts.granted.Add(-bytes)
+	heapBudget{n}.Refund(bytes)
 }
 
 // eval: EVAL script numkeys key... arg..., EVALSHA sha1 numkeys key... arg..., and their forms that only read.
@@ -73,7 +90,7 @@ func eval(r *request) {
 			r.Fail(errNoScript)
 			return
 		}
-	} else if len(r.Args[1]) > maxScript {
+	} else if len(r.Args[1]) > command.MaxScript {
 		r.Fail(errLongScript)
 		return
 	} else {
@@ -107,25 +124,41 @@ func eval(r *request) {
 		w.begin(r)
 		return
 	}
-	if t, ok := r.Lock(); ok {
-		w.hold(r, t)
+	if w.script == nil && !w.compileNow(r) {
+		return
+	}
+	x := r.worker.trierFor(w.script, r.Args)
+	if t, ok := r.Lock(); ok && !w.tryOrHold(r, x, t) {
 		w.begin(r)
 	}
 }
 
-// isScript reports whether a command executes a script.
-func isScript(c *command.Command) bool {
-	switch c.ID {
-	case command.Eval, command.EvalRO, command.EvalSha, command.EvalShaRO:
+// compileNow compiles the body if it is short, so that the script can be tried. It reports false if it is wrong: that is
+// the answer then.
+func (w *scriptRun) compileNow(r *request) (ok bool) {
+	body, s := r.Args[1], &w.node.scripts
+	if len(body) > maxCompiledNow {
 		return true
 	}
-	return false
+	begun, text := r.worker.loop.Clock(), ""
+	if w.script, text = s.compile(w.heap, body); text != "" {
+		r.Fail(text)
+		return false
+	}
+	s.library.Add(w.script)
+	r.spendTrying(r.worker.loop.Clock() - begun)
+	return true
 }
 
-// hold has the script hold the partition that t has locked, and unlocks it.
-func (w *scriptRun) hold(r *request, t engine.Txn) {
+// tryOrHold has the trier, if there is one, execute the script under the lock of t, and unlocks. It reports whether
+// that has answered EVAL; otherwise the script holds the partition.
+func (w *scriptRun) tryOrHold(r *request, x *trier, t engine.Txn) (done bool) {
 	defer t.Unlock()
+	if x != nil && x.try(w, t) {
+		return true
+	}
 	r.HoldOn(t)
+	return false
 }
 
 // setBegun notes when the script has begun: others are told from then on how long it takes.
@@ -153,7 +186,7 @@ func (w *scriptRun) setEnded() {
 
 // begin hands the script to a runner.
 func (w *scriptRun) begin(r *request) {
-	w.charged = int64(len(r.Args)) * argCost
+	w.charged = int64(len(r.Args))*argCost + w.replay.size()
 	w.args = r.Args
 	if w.input = r.keepInput(); w.input == nil {
 		for _, arg := range r.Args {
@@ -183,7 +216,7 @@ func loadScript(r *request) {
 		return
 	}
 	n := r.node
-	if len(r.Args[2]) > maxScript {
+	if len(r.Args[2]) > command.MaxScript {
 		r.Cover()
 		r.Fail(errLongScript)
 		return

@@ -187,4 +187,20 @@ func TestScriptsOracle(t *testing.T) {
 			t.Errorf("%s answers\n\t%s\nwant\n\t%s", line, got, want)
 		}
 	}
+	// With a key, and known, they are tried on the loop.
+	for _, version := range []string{"HELLO 2", "HELLO 3"} {
+		real.do(version)
+		ours.do(version)
+		for _, line := range oracleScripts {
+			if !strings.HasPrefix(line, `EVAL "`) {
+				continue
+			}
+			line = strings.Replace(line, `" 0`, `" 1 {k}`, 1)
+			for range 2 {
+				if got, want := ours.do(line), real.do(line); got != want {
+					t.Errorf("%s again answers\n\t%s\nwant\n\t%s", line, got, want)
+				}
+			}
+		}
+	}
 }

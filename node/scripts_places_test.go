@@ -47,6 +47,8 @@ func takeAll(p *places) (taken int) {
 // place, others are told that it is busy, and it ends when its partition moves or its client leaves.
 func TestScriptsThatHoldHaveTheirPlaces(t *testing.T) {
 	n := startScripts(t)
+	n.scripts.tryFor = -1 // no script ends on the loop
+	tellLoops(t, n)
 	c, beside := dial(t, n.Addr()), dial(t, n.Addr())
 	takeAll(&n.scripts.keyless)
 	c.want(`EVAL "return 1" 1 {k}`, "(integer) 1")

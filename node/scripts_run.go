@@ -22,8 +22,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A script is work of the transaction that holds its partition: of EXEC, or of one that consists of EVAL alone
-// (Host.HoldOn). So tables, fences, clients that leave and followers see what they see of a slow EXEC.
+// A script that is not short (scripts_try.go) is work of the transaction that holds its partition: of EXEC, or of one
+// that consists of EVAL alone (Host.HoldOn). So tables, fences, clients that leave and followers see what they see of a
+// slow EXEC.
 //
 //	loop     EVAL: hold ─┐ token            ·····························  completion: reply, end of the hold
 //	runner               └ place ── Lua ── GET: lock, unlock ── Lua ── SET ─┘
@@ -36,6 +37,8 @@ const (
 	// restAfter is how long a script has run when it begins to give way while loops are strained: those of
 	// applications are shorter. Its garbage costs loops time as well.
 	restAfter = 10 * time.Millisecond
+	// checkPause is after how long a command asks again whether the script must end.
+	checkPause = 100 * time.Microsecond
 	// leftPause is after how long a script looks whether its client has left, and then again.
 	leftPause = 200 * time.Millisecond
 	// fencedPause is how long a script waits until it looks whether the node is fenced still.
@@ -73,9 +76,13 @@ type scriptRun struct {
 	state  atomic.Int32
 
 	reply exec.Gathered
-	text  string // not empty: an error
-	moved bool   // nothing was executed: the partition moves
-	count exec.Counters
+	text  string         // not empty: an error
+	moved bool           // nothing was executed: the partition moves
+	count *exec.Counters // of its commands; nil: a runner has executed none
+
+	tried  time.Duration // how long it was tried on the loop
+	moves  bool          // from there to a runner
+	replay replay        // what was executed there
 }
 
 // The states of a scriptRun. One that has written is not killed, and one that is killed does not write.
@@ -117,7 +124,7 @@ func (w *scriptRun) Run(ctx context.Context) {
 	w.steps = exec.WithSteps(ctx, w.node.mayRest)
 	defer func() {
 		w.leave()
-		w.took = time.Since(w.first)
+		w.took = w.tried + time.Since(w.first)
 		if problem := recover(); problem != nil {
 			w.node.log.Error("a script panics", "panic", problem, "stack", string(debug.Stack()))
 			w.text = errInternal
@@ -178,7 +185,9 @@ func (w *scriptRun) fail(err error) {
 func (w *scriptRun) Reply(r *exec.Request) {
 	w.ended = true
 	host := r.Host.(*request)
-	host.worker.Count.Add(&w.count)
+	if w.count != nil {
+		host.worker.Count.Add(w.count)
+	}
 	w.timing.end(w.took)
 	switch {
 	case w.moved:
@@ -206,6 +215,7 @@ func (w *scriptRun) End() {
 	w.setEnded() // also if it was not executed
 	w.ended = true
 	w.reply.End()
+	w.replay.end()
 	w.heap.Refund(w.charged)
 	w.charged = 0
 	w.input.Release()
@@ -263,23 +273,28 @@ type runner struct {
 	exec.Request
 	node    *Node
 	machine *script.Machine
-	worker  exec.Worker
 	conn    exec.Conn
 	state   session.State
 	run     *scriptRun
-	later   exec.Work // what the present command has left to do
+	checked time.Duration // when check was asked before a command
+	counted bool          // a command was executed
+	later   exec.Work     // what the present command has left to do
 }
 
 func (n *Node) newRunner() any {
 	x := &runner{node: n, machine: script.NewMachine()}
-	x.conn.State = &x.state
-	n.equip(&x.Request, &x.worker)
-	x.Request.Host = runnerHost{x: x}
+	x.equip(new(exec.Worker))
 	return x
 }
 
+func (x *runner) equip(w *exec.Worker) {
+	x.conn.State = &x.state
+	x.node.equip(&x.Request, w)
+	x.Request.Host = runnerHost{x: x}
+}
+
 func (x *runner) begin(w *scriptRun) {
-	x.run = w
+	x.run, x.checked = w, 0
 	x.state.Executing = true
 	x.Partition = w.partition
 	x.Request.Hold = nil
@@ -290,15 +305,16 @@ func (x *runner) begin(w *scriptRun) {
 
 // end gives back what the run has taken, and the runner if it is whole: behind a panic it is not used again.
 func (x *runner) end(whole bool) {
-	x.Heap.Refund(x.machine.Granted())
-	x.node.scripts.granted.Add(-x.machine.Granted())
+	x.node.ungrant(x.machine.Granted())
 	if x.later != nil {
 		x.later.End()
 		x.later = nil
 	}
 	x.EndScripted()
-	x.run.count.Add(&x.worker.Count)
-	x.worker.Count = exec.Counters{}
+	if x.counted {
+		count := x.Worker.Count
+		x.run.count, x.Worker.Count, x.counted = &count, exec.Counters{}, false
+	}
 	x.run, x.Request.Hold = nil, nil
 	if whole {
 		x.machine.End()
@@ -327,14 +343,7 @@ func (x *runner) Look() error {
 }
 
 // More is script.Host's.
-func (x *runner) More(n int64) bool {
-	all := &x.node.scripts.granted
-	if all.Add(n) <= x.node.cfg.Memory/grantedShare && x.Heap.Charge(n) {
-		return true
-	}
-	all.Add(-n)
-	return false
-}
+func (x *runner) More(n int64) bool { return x.node.grant(n) }
 
 // Log is script.Host's.
 func (x *runner) Log(level int, line string) {
@@ -388,6 +397,9 @@ func (x *runner) Knows(args [][]byte) bool {
 // Call is script.Host's.
 func (x *runner) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 	x.EndScripted() // of the command before
+	if reply, ok := x.run.replay.take(args); ok {
+		return reply, nil
+	}
 	x.BeginScripted(&x.conn, x.run.now)
 	x.state.Version = v
 	if text := x.refuse(args); text != "" {
@@ -397,13 +409,14 @@ func (x *runner) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 	if end = x.await(); end != nil {
 		return nil, end
 	}
-	if x.Cmd.Flags&command.Write != 0 || isPublish(x.Cmd) {
-		if !x.run.write() {
+	x.counted = true
+	if !x.run.replay.goOn(x) {
+		if mayWrite(x.Cmd) && !x.run.write() {
 			return nil, errScriptKilled
 		}
+		x.Worker.Count.Commands[x.Cmd.ID]++
+		x.execute()
 	}
-	x.worker.Count.Commands[x.Cmd.ID]++
-	x.execute()
 	if x.later != nil {
 		x.goOn()
 	}
@@ -427,7 +440,7 @@ func (x *runner) refuse(args [][]byte) (text string) {
 		return errWrongArgs
 	case c.Flags&command.NoScript != 0 || c.Subs != nil:
 		return errNoScripts
-	case x.machine.ReadOnly() && (c.Flags&command.Write != 0 || isPublish(c)):
+	case x.machine.ReadOnly() && mayWrite(c):
 		return errReadOnly
 	}
 	switch x.Cmd, x.Args = c, args; plans[c.ID].keys {
@@ -452,6 +465,9 @@ func (x *runner) refuse(args [][]byte) (text string) {
 	return ""
 }
 
+// mayWrite reports whether a command may change something that others see.
+func mayWrite(c *command.Command) bool { return c.Flags&command.Write != 0 || isPublish(c) }
+
 func isPublish(c *command.Command) bool { return c.ID == command.Publish || c.ID == command.SPublish }
 
 // isLocal reports whether scripts may execute a command that needs no key.
@@ -462,10 +478,14 @@ func isLocal(id command.ID) bool {
 // await waits until the node knows that it may serve the partition. It returns why the script must end.
 func (x *runner) await() error {
 	for {
-		if err := x.run.check(); err != nil {
-			return err
+		now := x.node.cfg.Group.Clock()
+		if x.checked == 0 || now-x.checked > checkPause {
+			if err := x.run.check(); err != nil {
+				return err
+			}
+			x.checked = now
 		}
-		if !x.run.keyed || !x.node.isFenced(x.node.cfg.Group.Clock()) {
+		if !x.run.keyed || !x.node.isFenced(now) {
 			return nil
 		}
 		time.Sleep(fencedPause)

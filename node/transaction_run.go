@@ -260,7 +260,7 @@ func (x *transaction) run(r *request, limit time.Duration) (done bool) {
 			return false // it locks for itself, when it needs to
 		}
 		x.next++
-		writes := q.Cmd.Flags&command.Write != 0 || isScript(q.Cmd) && q.Cmd.Flags&command.ReadOnly == 0
+		writes := q.Cmd.Flags&command.Write != 0 || q.Cmd.IsScript() && q.Cmd.Flags&command.ReadOnly == 0
 		if cn.closed && !writes {
 			continue // nobody reads the reply
 		}

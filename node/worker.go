@@ -39,6 +39,7 @@ type worker struct {
 	turns       turns
 	holdQueues  map[*engine.Hold]*list.List // of the connections that wait for a hold
 	blocked     allBlocked
+	trier       *trier // nil: no script was tried lately
 
 	board    pubsub.Board         // which connections are shown which messages
 	inbox    *broker.Receiver     // the messages for them
@@ -131,6 +132,7 @@ func (w *worker) closeIdle() {
 // nothing to do, and so are clients that run MONITOR or subscribe.
 func (w *worker) closeSilent() {
 	w.node.session.TurnOutLate()
+	w.restTrier()
 	limit, now := w.node.settings.IdleTimeout(), w.loop.Now()
 	full := w.node.isFull(1)
 	w.scarcity.begin(w.node.engine.Refused(), now)

@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// The types mode (--types) compares collections: hashes, sets, sorted sets and lists. It has three parts.
+// The types mode (--types) compares collections (hashes, sets, sorted sets and lists) and scripts. It has four parts.
 //
 //	elements   what an element takes in memory, and an operation on it in processor time, for values of
 //	           10 to a million elements: a node beside redis-server, one connection, pipelines of 64
 //	commands   the tests of redis-benchmark: all peers, 50 clients, pipelines of 1, 16 and 64
 //	beside     what clients of small keys wait while a hash of 10 million fields is read, copied, deleted,
 //	           evicted and moved
+//	scripts    short and long ones: a node beside redis-server, 50 clients, pipelines of 1 and 16
 //
 // redis-benchmark is one thread, and slower than most servers: see the processor time.
 
@@ -40,6 +41,7 @@ var typesParts = []typesPart{
 	{"elements", []string{"redis", "dunlin-node"}, (*race).runElements},
 	{"commands", []string{"redis", "dunlin-node", "twemproxy+3", "dunlin+3"}, (*race).runCommands},
 	{"beside", []string{"redis", "dunlin-node", moving}, (*race).runBeside},
+	{"scripts", []string{"redis", "dunlin-node"}, (*race).runScripts},
 }
 
 func typesPartName(p typesPart) string { return p.name }

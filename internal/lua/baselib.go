@@ -49,6 +49,7 @@ func baseCollectGarbage(c *Call) {
 	option := c.OptString(1, "collect")
 	switch option {
 	case "count":
+		c.EndTrial() // stacks that have grown stay, and take nothing then
 		c.PushNumber(float64(c.thread.state.used) / 1024)
 	case "stop", "restart", "collect", "setpause", "setstepmul":
 		c.PushNumber(0)
@@ -59,7 +60,10 @@ func baseCollectGarbage(c *Call) {
 	}
 }
 
-func baseGCInfo(c *Call) { c.PushNumber(float64(c.thread.state.used / 1024)) }
+func baseGCInfo(c *Call) {
+	c.EndTrial()
+	c.PushNumber(float64(c.thread.state.used / 1024))
+}
 
 func baseError(c *Call) {
 	level := c.OptInt(2, 1)

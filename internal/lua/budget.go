@@ -1,7 +1,8 @@
 package lua
 
-// stepsBetweenLooks is how many steps pass between two looks at Stop and at the host's Look: 10 to 50 µs.
-const stepsBetweenLooks = 10_000
+// stepsBetweenLooks is how many steps pass between two looks at Stop and at the host's Look, 10 to 50 µs, and
+// stepsOfTrial in a trial.
+const stepsBetweenLooks, stepsOfTrial = 10_000, 1_000
 
 // Limits are the budgets of a run.
 //
@@ -11,21 +12,29 @@ const stepsBetweenLooks = 10_000
 type Limits struct {
 	Steps int
 	Bytes int
+	// Trial: the run may begin anew in another State, and must see there what it saw here. So it ends where a
+	// script could see in what States differ (ErrTrial). Bytes are all that it allocates: nothing is counted anew.
+	Trial bool
 }
 
 // account is what a State has left of its budgets.
 type account struct {
 	fuel    int // steps until the next look
 	reserve int // steps after that
+	between int // steps between two looks
 	limit   int // bytes
 	used    int // bytes: at least those that are reachable
+	trial   bool
 	inHost  bool
 	held    int // of used: charged by running host functions, so perhaps reachable from Go only
 }
 
 func (s *State) setLimits(l Limits) {
-	s.fuel, s.reserve = 0, l.Steps
+	s.fuel, s.reserve, s.between = 0, l.Steps, stepsBetweenLooks
 	s.limit = l.Bytes
+	if s.trial = l.Trial; s.trial {
+		s.between = stepsOfTrial
+	}
 	s.inHost, s.held = false, 0
 }
 
@@ -51,7 +60,7 @@ func (s *State) refuel() {
 	if left <= 0 {
 		abort(ErrSteps)
 	}
-	s.fuel = min(left, stepsBetweenLooks)
+	s.fuel = min(left, s.between)
 	s.reserve = left - s.fuel
 }
 
@@ -77,6 +86,9 @@ func (s *State) charge(n int) {
 // allocated. What running host functions have charged counts whether it is reachable or not: until they
 // return, nobody else knows what they hold.
 func (s *State) recount(n int) {
+	if s.trial {
+		abort(ErrMemory)
+	}
 	used := s.census() + s.held
 	if !s.inHost {
 		used += n
@@ -96,6 +108,14 @@ func (s *State) recount(n int) {
 // Charge accounts for n bytes that a host function is about to allocate. It does not return if the
 // budget is exceeded.
 func (c *Call) Charge(n int) { c.thread.state.charge(n) }
+
+// EndTrial ends the script if it is a trial: what the function is about to do or return cannot be repeated in another
+// State.
+func (c *Call) EndTrial() {
+	if c.thread.state.trial {
+		abort(ErrTrial)
+	}
+}
 
 // Spend takes n steps of the budget, for work that a host function is about to do.
 func (c *Call) Spend(n int) { c.thread.state.spend(n) }

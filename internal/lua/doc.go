@@ -10,6 +10,7 @@
 //	charge      bytes are charged to the State before they are allocated
 //	census      when the account of bytes is full, what is reachable is counted anew
 //	look        every 10,000 steps: was the script stopped, does the host object, are steps left
+//	trial       a run that may begin anew in another State, and must see there what it has seen here
 //
 // # Picture
 //
@@ -33,6 +34,11 @@
 // Bytes are counted when they are allocated (Table.resize, join, newClosure, NewString …), and given back
 // only by a census, which walks from the globals, the stacks and what the host has pinned. While a host
 // function runs, what it charged counts as reachable: only it knows what it holds. A census costs steps.
+//
+// A trial (Limits.Trial) ends early rather than late: when all that it has allocated, garbage included, exceeds its
+// bytes, and where a script could see in what two States differ, such as the memory in use. Two States that were made
+// alike show a script the same numbers of tables, and so the same order of pairs, and the same random numbers. A look
+// comes every 1,000 steps.
 //
 // Recursion in Go is bounded: by maxNesting in the compiler, by maxHost where the machine calls the host and
 // the host the machine (metamethods, pcall, sort, gsub). Calls within Lua do not recurse in Go.

@@ -10,6 +10,7 @@ var (
 	ErrSteps   = errors.New("script exceeds its budget of instructions")
 	ErrMemory  = errors.New("script exceeds its budget of memory")
 	ErrStopped = errors.New("script was stopped")
+	ErrTrial   = errors.New("script cannot be tried")
 )
 
 // An Error is what a script threw, or why it could not be compiled or was ended.

@@ -5,6 +5,9 @@ package lua
 // window is the registers of f.
 func (t *thread) window(f *frame) *[window]Value { return (*[window]Value)(t.stack[f.base:]) }
 
+// stepsOfPower is what it costs to raise a number to a power.
+const stepsOfPower = 16
+
 // slowArithmetic is an arithmetic instruction on other things than two numbers, or a less frequent one.
 func (t *thread) slowArithmetic(f *frame, pc int, i instruction) *[window]Value {
 	f.pc = pc
@@ -18,6 +21,9 @@ func (t *thread) slowArithmetic(f *frame, pc int, i instruction) *[window]Value 
 		b = r[i.c()]
 	}
 	if a.isNumber() && b.isNumber() {
+		if op == opPow {
+			t.state.spend(stepsOfPower)
+		}
 		r[i.a()].setNumber(compute(op, a.num(), b.num()))
 		return r
 	}

@@ -67,8 +67,9 @@ func (t *thread) metafield(v Value, name string) Value {
 	return Nil
 }
 
-// maxMetaLoop is how many __index or __newindex may lead to one another.
-const maxMetaLoop = 100
+// maxMetaLoop is how many __index or __newindex may lead to one another, and stepsOfMeta what each costs: no jump or
+// call counts it.
+const maxMetaLoop, stepsOfMeta = 100, 4
 
 // index is v[key]. reg is the register of v, for messages.
 func (t *thread) index(v, key Value, reg int) Value {
@@ -88,6 +89,7 @@ func (t *thread) index(v, key Value, reg int) Value {
 		if meta.isFunction() {
 			return t.callMeta(meta, v, key)
 		}
+		t.state.spend(stepsOfMeta)
 		v, reg = meta, -1
 	}
 	t.failf("loop in gettable")
@@ -123,6 +125,7 @@ func (t *thread) setIndex(v, key, value Value, reg int) {
 			t.callAtKeepingTop(slot, 3, 0)
 			return
 		}
+		t.state.spend(stepsOfMeta)
 		v, reg = meta, -1
 	}
 	t.failf("loop in settable")
@@ -238,6 +241,7 @@ func (t *thread) negate(v Value) Value {
 
 func (t *thread) length(v Value, reg int) Value {
 	if v.isTable() {
+		t.state.spend(stepsOfLength)
 		return Number(float64(v.table().Length()))
 	}
 	if v.isString() {
@@ -246,6 +250,9 @@ func (t *thread) length(v Value, reg int) Value {
 	t.failOperand("get length of", v, reg)
 	return Nil
 }
+
+// stepsOfLength is what it costs to bisect a table.
+const stepsOfLength = 8
 
 // rawEqual is RawEqual at the expense of the budget.
 func (t *thread) rawEqual(a, b Value) bool {

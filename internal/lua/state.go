@@ -31,6 +31,7 @@ type State struct {
 	main       *thread
 	base       int // bytes in use before a script runs
 	lastID     uint32
+	baseID     uint32 // what lastID was before a script runs
 	lastCensus uint32
 	random     random
 }
@@ -52,7 +53,7 @@ func NewState() *State {
 // Seal says that what is in use now is there before every script: Reset returns to this account. The
 // host calls it once all libraries are open. From then on it sees to it that everything which scripts
 // share is read-only: what a script manages to leave behind is not counted.
-func (s *State) Seal() { s.base = s.used }
+func (s *State) Seal() { s.base, s.baseID = s.used, s.lastID }
 
 // Reset prepares for the next script: it forgets what the last one left on the stack, takes back Stop,
 // and sets the budgets.
@@ -62,6 +63,7 @@ func (s *State) Reset(l Limits) {
 	s.used = s.base
 	s.stop.Store(false)
 	s.random.seed(0)
+	s.lastID = s.baseID // scripts see numbers of tables: the same in every State that was made alike
 	clear(s.pinned)
 	s.pinned = s.pinned[:0]
 	s.running = s.main

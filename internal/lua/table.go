@@ -229,6 +229,7 @@ func (t *Table) searchBorder(i int) int {
 		if j > math.MaxInt32 { // a table made to mislead: count
 			i = 1
 			for !t.GetInt(i).isNil() {
+				t.state.spend(1)
 				i++
 			}
 			return i - 1

@@ -2,8 +2,8 @@ package exec
 
 import "slices"
 
-// A script executes commands in a goroutine, and gets their replies. They lie in the Go heap, and what is longer
-// than freeScriptReply is charged.
+// A script executes commands, on a loop or in a goroutine, and gets their replies. They lie in the Go heap, and what is
+// longer than freeScriptReply is charged.
 
 const freeScriptReply = 64 << 10
 

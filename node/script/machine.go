@@ -29,6 +29,8 @@ const (
 	MachineBytes, FreeBytes = 192 << 10, 64 << 10
 	// MaxBytes is what a script may take at most.
 	MaxBytes = 64 << 20
+	// TrialSteps is the budget of steps of a trial: some 100 µs.
+	TrialSteps = 40_000
 	// noSteps is no budget of steps: Host.Look ends a script that runs for too long.
 	noSteps = 1 << 50
 )
@@ -39,8 +41,12 @@ type Run struct {
 	Keys     [][]byte // copied
 	Args     [][]byte // copied
 	ReadOnly bool     // the script may not write
+	Trial    bool     // end with ErrLong what takes more than TrialSteps or FreeBytes
 	Host     Host
 }
+
+// ErrLong ends a trial that cannot come to its end. The Host's Call and Look may end one with it, too.
+var ErrLong = errors.New("the script is too long for a trial")
 
 // A Machine runs scripts, one at a time. It belongs to one goroutine at a time.
 type Machine struct {
@@ -80,7 +86,10 @@ func NewMachine() *Machine {
 	s.Globals.SetString("ARGV", lua.TableValue(s.NewTable(0, 0)))
 	m.protect()
 	m.setup = s.Function(m.prepare)
-	m.answer = s.Function(func(*lua.Call) { m.encoder.result() })
+	m.answer = s.Function(func(c *lua.Call) {
+		m.encoder.call = c
+		m.encoder.result()
+	})
 	s.Look = func() error { return m.host.Look() }
 	s.More = m.more
 	s.Caught = caught
@@ -92,8 +101,13 @@ func NewMachine() *Machine {
 func (m *Machine) Run(r Run) error {
 	s := m.state
 	m.host, m.version, m.granted, m.readOnly, m.result = r.Host, resp.RESP2, 0, r.ReadOnly, lua.Nil
-	s.Reset(lua.Limits{Steps: noSteps, Bytes: FreeBytes})
-	m.run, m.begun = &r, time.Now()
+	limits := lua.Limits{Steps: noSteps, Bytes: FreeBytes, Trial: r.Trial}
+	if m.run = &r; r.Trial {
+		limits.Steps = TrialSteps
+	} else {
+		m.begun = time.Now()
+	}
+	s.Reset(limits)
 	_, err := s.Call(m.setup)
 	var results []lua.Value
 	if err == nil {
@@ -173,6 +187,8 @@ func (m *Machine) failure(s *Script, err error) error {
 	}
 	switch {
 	case thrown.Cause == nil:
+	case m.run.Trial && isBudget(thrown.Cause):
+		return ErrLong
 	case errors.Is(err, lua.ErrMemory):
 		return &Error{m.located(errMemory, s, thrown)}
 	default:
@@ -191,6 +207,11 @@ func (m *Machine) failure(s *Script, err error) error {
 		}
 	}
 	return &Error{m.located(text, s, thrown)}
+}
+
+// isBudget reports whether a cause is one that ends trials only, or later than a trial.
+func isBudget(cause error) bool {
+	return errors.Is(cause, lua.ErrMemory) || errors.Is(cause, lua.ErrSteps) || errors.Is(cause, lua.ErrTrial)
 }
 
 // located appends where the script was.

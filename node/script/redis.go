@@ -17,6 +17,7 @@ import (
 // openOS leaves of the library os what Redis leaves of it: os.clock, here the seconds since the script began.
 func (m *Machine) openOS() {
 	m.state.Register(m.state.Library("os"), map[string]lua.HostFunction{"clock": func(c *lua.Call) {
+		c.EndTrial()
 		c.PushNumber(time.Since(m.begun).Seconds())
 	}})
 }
@@ -38,12 +39,15 @@ func (m *Machine) openRedis() {
 		"debug":              func(*lua.Call) {},
 		"set_repl":           setRepl,
 	})
-	for name, n := range map[string]float64{
-		"LOG_DEBUG": 0, "LOG_VERBOSE": 1, "LOG_NOTICE": 2, "LOG_WARNING": 3,
-		"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": 3,
-		"REDIS_VERSION_NUM": versionNumber(),
+	for _, c := range [...]struct { // in order: all Machines are made alike
+		name string
+		n    float64
+	}{
+		{"LOG_DEBUG", 0}, {"LOG_VERBOSE", 1}, {"LOG_NOTICE", 2}, {"LOG_WARNING", 3},
+		{"REPL_NONE", 0}, {"REPL_AOF", 1}, {"REPL_SLAVE", 2}, {"REPL_REPLICA", 2}, {"REPL_ALL", 3},
+		{"REDIS_VERSION_NUM", versionNumber()},
 	} {
-		t.SetString(name, lua.Number(n))
+		t.SetString(c.name, lua.Number(c.n))
 	}
 	t.SetString("REDIS_VERSION", lua.String(command.RedisVersion))
 }
@@ -98,7 +102,7 @@ func (m *Machine) call(c *lua.Call, throws bool) {
 		m.text = nil
 	}
 	c.Spend(stepsOfCall)
-	d := decoder{m: m, rest: answer}
+	d := decoder{m: m, call: c, rest: answer}
 	v := d.value()
 	if resp.IsError(answer) && throws {
 		c.Throw(v)
@@ -250,6 +254,7 @@ func (m *Machine) log(c *lua.Call) {
 	if level < 0 || level > 3 {
 		throwf(c, "ERR Invalid debug level.")
 	}
+	c.EndTrial()
 	var line strings.Builder
 	for i := 2; i <= c.Len(); i++ {
 		text, _ := c.Arg(i).ToString()

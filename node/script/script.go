@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"github.com/dunlin-cache/dunlin/internal/lua"
 )
@@ -16,6 +17,39 @@ type Script struct {
 	Flags Flags
 
 	proto *lua.Prototype
+	skips atomic.Int32 // so many runs are not tried
+	longs atomic.Int32 // so many trials in a row were too long
+}
+
+const (
+	// maxTried is how long the body of a script is at most that is tried, in bytes: code without jumps and calls is
+	// executed without a look.
+	maxTried = 16 << 10
+	// maxSkips is how many runs are not tried after many trials in a row that were too long. After the first such
+	// trial, which may have been interrupted, it is one.
+	maxSkips int32 = 128
+)
+
+// MayTry reports whether the next run may be a trial, and counts it.
+func (s *Script) MayTry() bool {
+	if len(s.Body) > maxTried {
+		return false
+	}
+	for n := s.skips.Load(); n > 0; n = s.skips.Load() {
+		if s.skips.CompareAndSwap(n, n-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// NoteTrial notes whether a trial was too long. The longer this goes on, the fewer are the trials.
+func (s *Script) NoteTrial(long bool) {
+	if long {
+		s.skips.Store(min(maxSkips, 1<<min(s.longs.Add(1)-1, 30)))
+	} else if s.longs.Load() > 0 {
+		s.longs.Store(0)
+	}
 }
 
 // Flags are those of a script's first line: #!lua flags=no-writes,allow-stale

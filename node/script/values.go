@@ -12,11 +12,16 @@ import (
 // decoder makes a value of Lua from a reply.
 type decoder struct {
 	m    *Machine
+	call *lua.Call
 	rest []byte // of the reply
 }
 
+// stepsOfValue is what it costs to read or write a value, and stepsOfTable what a table costs beside its values.
+const stepsOfValue, stepsOfTable = 4, 16
+
 // value reads the next value. A reply of a command is well formed, so there is nothing to check.
 func (d *decoder) value() lua.Value {
+	d.call.Spend(stepsOfValue)
 	kind := d.rest[0] // before line changes rest
 	line := d.line()
 	s := d.m.state
@@ -132,6 +137,7 @@ const (
 // encoder makes a reply from a value of Lua.
 type encoder struct {
 	m      *Machine
+	call   *lua.Call
 	v      resp.Version // of the client
 	out    []byte
 	sent   int // bytes before out
@@ -186,6 +192,7 @@ func (e *encoder) value(v lua.Value, depth int) {
 	if e.failed != nil {
 		return
 	}
+	e.call.Spend(stepsOfValue)
 	switch v.Kind() {
 	case lua.KindString:
 		e.bulk(v)
@@ -247,6 +254,7 @@ func (e *encoder) bool(yes bool) {
 
 // table writes a table: one with a field of a certain name stands for another type.
 func (e *encoder) table(t *lua.Table, depth int) {
+	e.call.Spend(stepsOfTable)
 	if text, ok := t.GetString("err").ToString(); ok {
 		e.out = resp.AppendError(e.out, errorLine(text))
 		return

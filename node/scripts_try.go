@@ -1,0 +1,308 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/broker"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/script"
+)
+
+// Most scripts are short: they need not wake a goroutine. A script is tried on the loop first, under the lock of its
+// partition, as EXEC begins. If that takes long, it moves to a runner, which holds the partition from then on. It begins
+// anew there; its first commands return what they have returned on the loop:
+//
+//	loop     lock ─ GET ─ INCR ─ (too long) ─ hold, unlock ─┐
+//	runner                                                  └ GET, INCR: what they returned ─ SET ─ LRANGE ─ ...
+//
+// A script cannot tell the difference (script.Run.Trial).
+
+const (
+	// loopTrials is how long the scripts of one input are tried. The rest of the input is read in the next iteration.
+	loopTrials = loopSlice / 2
+	// maxCompiledNow is the longest body that is compiled on the loop, in bytes: 70 µs.
+	maxCompiledNow = 2 << 10
+	// tryReplies is about how long the replies to the commands of a trial are at most, in bytes.
+	tryReplies = 32 << 10
+	// tryWords and tryBytes are the longest that the words of a script are that is tried, and those of its commands.
+	tryWords, tryBytes = 128, 16 << 10
+	// trierBytes is about what a trier takes, with what it hands to a runner.
+	trierBytes = script.MachineBytes + 4*tryReplies
+)
+
+// trier executes scripts on a loop, to which it belongs. It uses the loop's exec.Worker.
+type trier struct {
+	runner
+	out      *request // what answers EVAL
+	clock    func() time.Duration
+	begun    time.Duration // by the clock
+	done     replay        // what was executed so far
+	parts    int           // of the script's reply
+	used     bool          // since the last look, see restTrier
+	replying bool
+}
+
+// replay are the commands of a script that were executed on the loop.
+type replay struct {
+	calls   []triedCall
+	replies []byte // to them, but for the last one if that was begun only
+	next    int    // among calls
+	at      int    // in replies
+
+	pending exec.Gathered // the reply to the last one, if it is long
+	gave    bool          // there is one
+	work    exec.Work     // what the last one has left to do
+}
+
+// triedCall is one of them.
+type triedCall struct {
+	words, bytes int
+	end          int // of the reply; -1: it was begun only
+}
+
+// callOf measures the words of a command.
+func callOf(args [][]byte) (c triedCall) {
+	c.words = len(args)
+	for _, arg := range args {
+		c.bytes += len(arg)
+	}
+	return c
+}
+
+// isLong reports whether it takes long to begin with the command.
+func (c triedCall) isLong() bool { return c.words > tryWords || c.bytes > tryBytes }
+
+// take returns the reply to the next command, if it was answered on the loop.
+func (p *replay) take(args [][]byte) (reply []byte, ok bool) {
+	if p.next == len(p.calls) {
+		return nil, false
+	}
+	c := p.calls[p.next]
+	if again := callOf(args); again.words != c.words || again.bytes != c.bytes {
+		panic("BUG: a script that begins anew sees something else")
+	}
+	if p.next++; c.end < 0 {
+		return nil, false
+	}
+	reply = p.replies[p.at:c.end]
+	p.at = c.end
+	return reply, true
+}
+
+// size is what it takes in the Go heap, in bytes.
+func (p *replay) size() int64 { return int64(len(p.replies) + len(p.calls)*24) }
+
+// goOn has x go on with the command at hand, if it was begun on the loop.
+func (p *replay) goOn(x *runner) (begun bool) {
+	switch {
+	case p.work != nil:
+		x.later, p.work = p.work, nil
+	case p.gave:
+		p.gave = false
+		p.pending.Answer(&x.Request)
+	default:
+		return false
+	}
+	return true
+}
+
+// end frees what was not used.
+func (p *replay) end() {
+	p.pending.End()
+	if p.work != nil {
+		p.work.End()
+		p.work = nil
+	}
+}
+
+// trierFor returns what tries a script with these arguments; nil: a goroutine executes it.
+func (w *worker) trierFor(s *script.Script, args [][]byte) *trier {
+	if s == nil || callOf(args[2:]).isLong() || !s.MayTry() {
+		return nil
+	}
+	if w.trier == nil {
+		w.trier = w.node.scripts.newTrier(w)
+	}
+	return w.trier
+}
+
+// newTrier returns nil if there is no memory for it.
+func (n *Node) newTrier(w *worker) *trier {
+	if !n.grant(trierBytes) {
+		return nil
+	}
+	x := &trier{runner: runner{node: n, machine: script.NewMachine()}, out: &w.request, clock: w.loop.Clock}
+	x.equip(&w.Worker)
+	x.state.Executing = true
+	return x
+}
+
+// dropTrier gives the trier's memory back.
+func (w *worker) dropTrier() {
+	w.trier = nil
+	w.node.ungrant(trierBytes)
+}
+
+// restTrier drops the trier if no script was tried since the last call.
+func (w *worker) restTrier() {
+	if x := w.trier; x != nil && !x.used {
+		w.dropTrier()
+	} else if x != nil {
+		x.used = false
+	}
+}
+
+// try executes a script under the lock of t, and answers EVAL. It reports false if that takes too long: then w.replay
+// has what was executed.
+func (x *trier) try(w *scriptRun, t engine.Txn) (done bool) {
+	r := x.out
+	start := len(r.Out)
+	done = true // also behind a panic
+	x.begin(w, t)
+	defer x.end(start)
+	r.BeginUnit(t)
+	err := x.machine.Run(script.Run{
+		Script: w.script, Keys: r.Args[3 : 3+w.keys], Args: r.Args[3+w.keys:],
+		ReadOnly: w.readOnly || w.script.Flags&script.NoWrites != 0, Trial: true, Host: x,
+	})
+	if x.replying = true; err == nil {
+		err = x.machine.Reply(w.version, x.write)
+	}
+	var thrown *script.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &thrown):
+		r.Undo(start)
+		r.Fail(thrown.Text)
+	default:
+		r.Undo(start)
+		x.move()
+	}
+	w.tried = x.clock() - x.begun
+	r.spendTrying(w.tried)
+	w.script.NoteTrial(w.moves)
+	return !w.moves
+}
+
+// spendTrying counts what scripts of the input have taken.
+func (r *request) spendTrying(took time.Duration) {
+	r.tried += took
+	r.longEnough = r.longEnough || r.tried > loopTrials
+}
+
+func (x *trier) begin(w *scriptRun, t engine.Txn) {
+	x.run, x.begun, x.used, x.parts, x.replying = w, x.clock(), true, 0, false
+	x.done.calls, x.done.replies = x.done.calls[:0], x.done.replies[:0]
+	x.Partition, x.Transaction, x.InTransaction = w.partition, t.Within(), true
+}
+
+// end forgets the script. Behind a panic it answers that, and the trier is not used again.
+func (x *trier) end(start int) {
+	problem := recover()
+	x.Transaction, x.InTransaction = engine.Txn{}, false
+	x.EndScripted()
+	if problem == nil {
+		x.machine.End()
+		x.run = nil
+		return
+	}
+	r := x.out
+	x.node.log.Error("a script panics", "panic", problem, "stack", string(debug.Stack()))
+	r.worker.dropTrier()
+	x.done.end()
+	if x.later != nil {
+		x.later.End()
+	}
+	r.Undo(start)
+	r.Fail(errInternal)
+}
+
+// move leaves the rest of the script to a runner.
+func (x *trier) move() {
+	p := &x.done
+	x.run.moves = true
+	x.run.replay = replay{
+		calls: slices.Clone(p.calls), replies: bytes.Clone(p.replies), pending: p.pending, gave: p.gave, work: x.later,
+	}
+	p.pending, p.gave, x.later = exec.Gathered{}, false, nil
+}
+
+// write takes a part of the script's reply: one is enough for those that are short.
+func (x *trier) write(part []byte) bool {
+	if x.parts++; x.parts == 1 && x.out.Room(len(part)) {
+		x.out.Out = append(x.out.Out, part...)
+	}
+	return true
+}
+
+// Look is script.Host's.
+func (x *trier) Look() error {
+	if x.parts > 1 || !x.replying && x.isLate(x.node.scripts.tryFor) {
+		return script.ErrLong
+	}
+	return nil
+}
+
+func (x *trier) isLate(limit time.Duration) bool { return x.clock()-x.begun > limit }
+
+// Call is script.Host's.
+func (x *trier) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
+	x.EndScripted() // of the command before
+	x.BeginScripted(&x.conn, x.run.now)
+	x.state.Version = v
+	c := callOf(args)
+	if text := x.refuse(args); text != "" {
+		x.Out = resp.AppendError(x.Out, text)
+		return x.note(c)
+	}
+	limit := x.node.scripts.tryFor
+	if !x.Cmd.Quick() {
+		limit /= 2 // it may take a while
+	}
+	if c.isLong() || isPublish(x.Cmd) && x.isCostly(args[1]) || x.isLate(limit) {
+		return nil, script.ErrLong
+	}
+	if mayWrite(x.Cmd) {
+		x.run.write()
+	}
+	x.Worker.Count.Commands[x.Cmd.ID]++
+	if x.execute(); x.later != nil {
+		c.end = -1
+		x.done.calls = append(x.done.calls, c)
+		return nil, script.ErrLong
+	}
+	return x.note(c)
+}
+
+// isCostly reports whether a channel is compared with many patterns.
+func (x *trier) isCostly(channel []byte) bool {
+	return x.node.broker.Cost(pubsub.Channel, channel) > broker.MaxCost/8
+}
+
+// note notes the reply to a command, and returns it. Behind a long one the script goes on in a goroutine.
+func (x *trier) note(c triedCall) (reply []byte, end error) {
+	p := &x.done
+	if x.conn.Closing {
+		return nil, errScriptMemory
+	}
+	if long := len(x.Pins) > 0 || len(x.Out) > tryReplies; long {
+		p.gave = true
+		p.pending.Take(&x.Request, 0, 0)
+		c.end = -1
+		p.calls = append(p.calls, c)
+		return nil, script.ErrLong
+	}
+	p.replies = append(p.replies, x.Out...)
+	c.end = len(p.replies)
+	if p.calls = append(p.calls, c); c.end > tryReplies {
+		return nil, script.ErrLong
+	}
+	return x.Out, nil
+}
