@@ -25,11 +25,16 @@ var libraries = map[string]library{
 }
 
 func main() {
-	if len(os.Args) != 3 || libraries[os.Args[1]].open == nil {
+	if len(os.Args) != 3 || libraries[os.Args[1]].open == nil && scriptedLibraries[os.Args[1]].steps == nil {
 		fmt.Fprintln(os.Stderr, "usage: clients LIBRARY ADDRESS")
 		os.Exit(2)
 	}
 	name, addr := os.Args[1], os.Args[2]
+	if lib, ok := scriptedLibraries[name]; ok {
+		fmt.Println("version", versionOf(lib.module))
+		lib.run(addr)
+		return
+	}
 	lib := libraries[name]
 	fmt.Println("version", versionOf(lib.module))
 	ctx := context.Background()

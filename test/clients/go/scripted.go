@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/go-redsync/redsync/v4"
+	redsyncpool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+)
+
+// scripted is a library that does its work by scripts.
+type scripted struct {
+	module string
+	steps  func(addr string) []step
+}
+
+type step struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+var scriptedLibraries = map[string]scripted{
+	"redsync":    {"github.com/go-redsync/redsync/v4", redsyncSteps},
+	"redislock":  {"github.com/bsm/redislock", redislockSteps},
+	"redis_rate": {"github.com/go-redis/redis_rate/v10", redisRateSteps},
+	"asynq":      {"github.com/hibiken/asynq", asynqSteps},
+}
+
+func (l scripted) run(addr string) {
+	for _, s := range l.steps(addr) {
+		if err := s.run(context.Background()); err != nil {
+			fmt.Printf("FAIL %s: %v\n", s.name, err)
+		} else {
+			fmt.Println("ok", s.name)
+		}
+	}
+}
+
+// behindRestart has the proxy restarted, and repeats work until it succeeds.
+func behindRestart(work func(ctx context.Context) error) step {
+	return step{"reconnect", func(ctx context.Context) error {
+		fmt.Println("restart")
+		if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+			return err
+		}
+		for deadline := time.Now().Add(reconnectTimeout); ; time.Sleep(20 * time.Millisecond) {
+			err := work(ctx)
+			if err == nil || time.Now().After(deadline) {
+				return err
+			}
+		}
+	}}
+}
+
+// want reports where got is not what was expected.
+func want[T comparable](what string, got, want T, err error) error {
+	if err == nil && got != want {
+		err = fmt.Errorf("got %v, want %v", got, want)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func redsyncSteps(addr string) []step {
+	locks := redsync.New(redsyncpool.NewPool(redis.NewClient(&redis.Options{Addr: addr})))
+	lock := func(ctx context.Context) error {
+		first := locks.NewMutex("redsync:lock", redsync.WithExpiry(ttl))
+		second := locks.NewMutex("redsync:lock", redsync.WithTries(1))
+		if err := first.LockContext(ctx); err != nil {
+			return fmt.Errorf("lock: %w", err)
+		}
+		var taken *redsync.ErrTaken
+		if err := second.LockContext(ctx); !errors.As(err, &taken) {
+			return fmt.Errorf("lock by another: %w", err)
+		}
+		extended, err := first.ExtendContext(ctx)
+		if err := want("extend", extended, true, err); err != nil {
+			return err
+		}
+		if unlocked, err := second.UnlockContext(ctx); unlocked {
+			return fmt.Errorf("unlock by another: %w", err)
+		}
+		unlocked, err := first.UnlockContext(ctx)
+		return want("unlock", unlocked, true, err)
+	}
+	return []step{{"lock", lock}, behindRestart(func(ctx context.Context) error {
+		m := locks.NewMutex("redsync:again", redsync.WithTries(1))
+		if err := m.LockContext(ctx); err != nil {
+			return err
+		}
+		_, err := m.UnlockContext(ctx)
+		return err
+	})}
+}
+
+func redislockSteps(addr string) []step {
+	locks := redislock.New(redis.NewClient(&redis.Options{Addr: addr}))
+	lock := func(ctx context.Context) error {
+		first, err := locks.Obtain(ctx, "redislock:lock", ttl, &redislock.Options{Metadata: "mine"})
+		if err != nil {
+			return fmt.Errorf("obtain: %w", err)
+		}
+		if _, err := locks.Obtain(ctx, "redislock:lock", ttl, nil); !errors.Is(err, redislock.ErrNotObtained) {
+			return fmt.Errorf("obtain by another: %w", err)
+		}
+		if err := first.Refresh(ctx, 2*ttl, nil); err != nil {
+			return fmt.Errorf("refresh: %w", err)
+		}
+		left, err := first.TTL(ctx)
+		if err := want("TTL", left > ttl, true, err); err != nil {
+			return err
+		}
+		if err := first.Release(ctx); err != nil {
+			return fmt.Errorf("release: %w", err)
+		}
+		if err := first.Release(ctx); !errors.Is(err, redislock.ErrLockNotHeld) {
+			return fmt.Errorf("release again: %w", err)
+		}
+		return nil
+	}
+	return []step{{"lock", lock}, behindRestart(func(ctx context.Context) error {
+		l, err := locks.Obtain(ctx, "redislock:again", time.Second, nil)
+		if err != nil {
+			return err
+		}
+		return l.Release(ctx)
+	})}
+}
+
+func redisRateSteps(addr string) []step {
+	limiter := redis_rate.NewLimiter(redis.NewClient(&redis.Options{Addr: addr}))
+	limit := func(ctx context.Context) error {
+		for i := range 12 {
+			r, err := limiter.Allow(ctx, "client", redis_rate.PerHour(10))
+			allowed := 0
+			if i < 10 {
+				allowed = 1
+			}
+			if err != nil {
+				return err
+			}
+			if err := want(fmt.Sprint("request ", i+1), r.Allowed, allowed, nil); err != nil {
+				return err
+			}
+		}
+		if err := limiter.Reset(ctx, "client"); err != nil {
+			return fmt.Errorf("reset: %w", err)
+		}
+		r, err := limiter.AllowAtMost(ctx, "client", redis_rate.PerHour(10), 25)
+		if err != nil {
+			return err
+		}
+		return want("at most 25", r.Allowed, 10, nil)
+	}
+	return []step{{"rate-limit", limit}, behindRestart(func(ctx context.Context) error {
+		r, err := limiter.Allow(ctx, "again", redis_rate.PerSecond(1000))
+		if err != nil {
+			return err
+		}
+		return want("allowed", r.Allowed, 1, nil)
+	})}
+}
+
+// quiet is asynq's logger.
+type quiet struct{}
+
+func (quiet) Debug(...any) {}
+func (quiet) Info(...any)  {}
+func (quiet) Warn(...any)  {}
+func (quiet) Error(...any) {}
+func (quiet) Fatal(...any) {}
+
+// tasks counts how often each task was begun. One of ten fails the first time.
+type tasks struct {
+	mu    sync.Mutex
+	begun map[string]int
+	done  atomic.Int64
+}
+
+func (t *tasks) ProcessTask(_ context.Context, task *asynq.Task) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name := string(task.Payload())
+	if t.begun[name]++; t.begun[name] == 1 && name[len(name)-1] == '7' {
+		return errors.New("once more")
+	}
+	t.done.Add(1)
+	return nil
+}
+
+func (t *tasks) await(n int64) error {
+	for deadline := time.Now().Add(reconnectTimeout); t.done.Load() < n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d of %d tasks are done", t.done.Load(), n)
+		}
+	}
+	return nil
+}
+
+func asynqSteps(addr string) []step {
+	at := asynq.RedisClientOpt{Addr: addr}
+	client, inspector := asynq.NewClient(at), asynq.NewInspector(at)
+	work := &tasks{begun: map[string]int{}}
+	server := asynq.NewServer(at, asynq.Config{
+		Concurrency: 4, Queues: map[string]int{"default": 2, "other": 1}, Logger: quiet{},
+		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return 0 },
+		TaskCheckInterval:        50 * time.Millisecond,
+		DelayedTaskCheckInterval: 100 * time.Millisecond,
+	})
+	enqueue := func(ctx context.Context, from, to int, options ...asynq.Option) error {
+		for i := from; i < to; i++ {
+			if _, err := client.EnqueueContext(ctx, asynq.NewTask("t", fmt.Append(nil, i)), options...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	queue := func(ctx context.Context) error {
+		task := asynq.NewTask("t", []byte("unique"))
+		if _, err := client.EnqueueContext(ctx, task, asynq.Unique(ttl)); err != nil {
+			return err
+		}
+		if _, err := client.EnqueueContext(ctx, task, asynq.Unique(ttl)); !errors.Is(err, asynq.ErrDuplicateTask) {
+			return fmt.Errorf("a task that is there: %w", err)
+		}
+		if err := enqueue(ctx, 0, 50); err != nil {
+			return err
+		}
+		if err := enqueue(ctx, 50, 70, asynq.Queue("other"), asynq.ProcessIn(time.Second), asynq.Retention(ttl)); err != nil {
+			return err
+		}
+		info, err := inspector.GetQueueInfo("default")
+		if err != nil {
+			return err
+		}
+		if err := want("pending", info.Pending, 51, nil); err != nil {
+			return err
+		}
+		if err := server.Start(work); err != nil {
+			return err
+		}
+		if err := work.await(71); err != nil {
+			return err
+		}
+		return want("tasks done", work.done.Load(), 71, nil)
+	}
+	inspect := func(context.Context) error {
+		for deadline := time.Now().Add(reconnectTimeout); ; time.Sleep(10 * time.Millisecond) {
+			info, err := inspector.GetQueueInfo("other")
+			if err == nil && info.Completed == 20 && info.Pending+info.Active+info.Scheduled+info.Retry == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("the queue has %+v, %w", info, err)
+			}
+		}
+		n, err := inspector.DeleteAllCompletedTasks("other")
+		return want("deleted", n, 20, err)
+	}
+	next := 100
+	return []step{{"queue", queue}, {"inspect", inspect}, behindRestart(func(ctx context.Context) error {
+		if err := enqueue(ctx, next, next+1); err != nil {
+			return err
+		}
+		next++
+		return work.await(72)
+	}), {"stop", func(context.Context) error {
+		server.Shutdown()
+		return errors.Join(client.Close(), inspector.Close())
+	}}}
+}
