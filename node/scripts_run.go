@@ -276,6 +276,7 @@ type runner struct {
 	conn    exec.Conn
 	state   session.State
 	run     *scriptRun
+	quick   int           // commands since await has looked
 	checked time.Duration // when check was asked before a command
 	counted bool          // a command was executed
 	later   exec.Work     // what the present command has left to do
@@ -294,7 +295,7 @@ func (x *runner) equip(w *exec.Worker) {
 }
 
 func (x *runner) begin(w *scriptRun) {
-	x.run, x.checked = w, 0
+	x.run, x.checked, x.quick = w, 0, commandsAtOnce
 	x.state.Executing = true
 	x.Partition = w.partition
 	x.Request.Hold = nil
@@ -475,8 +476,13 @@ func isLocal(id command.ID) bool {
 	return id == command.Time || id == command.Ping || id == command.Echo
 }
 
-// await waits until the node knows that it may serve the partition. It returns why the script must end.
+// await waits until the node knows that it may serve the partition. It returns why the script must end. It looks once
+// for a few quick commands, as a transaction does.
 func (x *runner) await() error {
+	if x.quick++; x.quick < commandsAtOnce && x.Cmd.Quick() {
+		return nil
+	}
+	x.quick = 0
 	for {
 		now := x.node.cfg.Group.Clock()
 		if x.checked == 0 || now-x.checked > checkPause {
