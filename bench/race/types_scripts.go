@@ -81,12 +81,6 @@ func (r *race) runScripts(ctx context.Context, o typesOptions, w io.Writer) erro
 	if o.short {
 		rounds, part = 1, 4
 	}
-	names := map[string]string{}
-	for _, l := range r.live {
-		if names, err = loadBodies(ctx, l); err != nil {
-			return err
-		}
-	}
 	results := map[string][]cost{}
 	at := func(test string, pipeline int, peer string) string { return fmt.Sprint(test, " ", pipeline, " ", peer) }
 	for round := range rounds {
@@ -94,7 +88,7 @@ func (r *race) runScripts(ctx context.Context, o typesOptions, w io.Writer) erro
 			for _, pipeline := range pipelines {
 				for i := range r.live {
 					l := r.live[(i+round)%len(r.live)]
-					c, err := r.runScript(ctx, tool, l, test, names, pipeline, part)
+					c, err := r.runScript(ctx, tool, l, test, pipeline, part)
 					switch {
 					case ctx.Err() != nil:
 						return context.Cause(ctx)
@@ -127,26 +121,8 @@ func (r *race) runScripts(ctx context.Context, o typesOptions, w io.Writer) erro
 	return nil
 }
 
-// loadBodies has a peer know the bodies, and returns their names.
-func loadBodies(ctx context.Context, l *live) (names map[string]string, err error) {
-	t, err := dialTalk(ctx, l.addr)
-	if err != nil {
-		return nil, err
-	}
-	defer t.close()
-	names = map[string]string{}
-	for name, body := range bodies {
-		sha, err := t.do("SCRIPT", "LOAD", body)
-		if err != nil {
-			return nil, fmt.Errorf("cannot load %s: %w", name, err)
-		}
-		names[name] = sha
-	}
-	return names, nil
-}
-
 // runScript runs one test once.
-func (r *race) runScript(ctx context.Context, tool string, l *live, test scriptTest, names map[string]string, pipeline, part int) (c cost, err error) {
+func (r *race) runScript(ctx context.Context, tool string, l *live, test scriptTest, pipeline, part int) (c cost, err error) {
 	fmt.Fprintf(r.say, "%s at pipeline %d on %s\n", test.name, pipeline, l.name)
 	t, err := dialTalk(ctx, l.addr)
 	if err != nil {
@@ -154,11 +130,15 @@ func (r *race) runScript(ctx context.Context, tool string, l *live, test scriptT
 	}
 	defer t.close()
 	words := append([]string(nil), test.words...)
-	if words[0] == "EVALSHA" {
-		words[1] = names[words[1]]
+	for _, command := range []string{"FLUSHALL", "SCRIPT FLUSH"} { // very many bodies make redis-server slow
+		if _, err := t.do(strings.Fields(command)...); err != nil {
+			return c, err
+		}
 	}
-	if _, err := t.do("FLUSHALL"); err != nil {
-		return c, err
+	if words[0] == "EVALSHA" {
+		if words[1], err = t.do("SCRIPT", "LOAD", bodies[words[1]]); err != nil {
+			return c, err
+		}
 	}
 	if test.value != "" {
 		if _, err := t.run(ctx, 0, func(i int) []string {
