@@ -150,6 +150,9 @@ type SettingsSource interface {
 	// Configure changes settings, at the coordinator, and returns when all members have applied
 	// them.
 	Configure(ctx context.Context, changes map[string]string) error
+	// ConfigureFrom is Configure for changes of the document with that hash. If another one holds, the error is
+	// ring.ErrSettingsChanged.
+	ConfigureFrom(ctx context.Context, based [32]byte, changes map[string]string) error
 	// SettingsSoon reports whether the cluster does not take settings yet, but is about to.
 	SettingsSoon() bool
 	// Settings returns the document with that hash, or nil if this member does not have it.
@@ -165,6 +168,7 @@ func (n *Node) ApplySettings(s *ring.Settings) {
 	if err := n.settings.ApplyCluster(s.Get); err != nil {
 		n.log.Warn("some settings cannot be applied", "error", err)
 	}
+	n.applyFunctions(s)
 }
 
 // encodingsOf reads the limits of Redis's encodings.
@@ -208,21 +212,34 @@ func (n *Node) setCluster(changes map[string]string) error {
 			return value, set
 		})
 	}
+	return n.setSettings(*at, nil, changes)
+}
+
+// setSettings has the coordinator change settings: any, or with based those of the document with that hash.
+func (n *Node) setSettings(at SettingsSource, based *[32]byte, changes map[string]string) error {
 	ctx, cancel := context.WithTimeout(n.ctx, settingsPatience)
 	defer cancel()
-	c, self, ok := (*at).Coordinator()
+	c, self, ok := at.Coordinator()
 	switch {
 	case !ok:
 		return errors.New("cannot change settings: no node serves")
 	case self:
-		return (*at).Configure(ctx, changes)
+		return configureHere(ctx, at, based, changes)
 	}
-	return member.Configure(ctx, n.cfg.Dialer, c.Addr, n.cfg.Secret.First(), changes)
+	return member.Configure(ctx, n.cfg.Dialer, c.Addr, n.cfg.Secret.First(), based, changes)
 }
 
-// configureCluster: DUNLIN CONFIGURE {name value}..., at the coordinator
+// configureHere changes settings, at the coordinator.
+func configureHere(ctx context.Context, at SettingsSource, based *[32]byte, changes map[string]string) error {
+	if based == nil {
+		return at.Configure(ctx, changes)
+	}
+	return at.ConfigureFrom(ctx, *based, changes)
+}
+
+// configureCluster: DUNLIN CONFIGURE [hash] {name value}..., at the coordinator
 func configureCluster(r *request) {
-	changes, ok := member.ParseConfigure(r.Args[2:])
+	based, changes, ok := member.ParseConfigure(r.Args[2:])
 	at := r.node.settingsSource.Load()
 	if !ok || at == nil {
 		r.Fail(errBadSettings)
@@ -232,7 +249,7 @@ func configureCluster(r *request) {
 	r.answerLater(func() []byte {
 		ctx, cancel := context.WithTimeout(n.ctx, coordinatorPatience)
 		defer cancel()
-		if err := (*at).Configure(ctx, changes); err != nil {
+		if err := configureHere(ctx, *at, based, changes); err != nil {
 			return resp.AppendError(nil, "ERR "+err.Error())
 		}
 		return resp.AppendOK(nil)

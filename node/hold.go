@@ -20,9 +20,10 @@ import (
 // Held takes care of a request that found its partition held by h, and that has done nothing yet.
 func (r *request) Held(h *engine.Hold) {
 	cn := r.conn
+	busy := r.node.busyScript(h)
 	switch {
-	case r.node.busyScript(h):
-		r.Fail(errBusyScript)
+	case busy != "":
+		r.Fail(busy)
 		return
 	case cn.pipe != nil:
 		r.replyWait()

@@ -109,6 +109,12 @@ func eval(r *request) {
 	default:
 		w.keys = int(keys)
 	}
+	w.start(r)
+}
+
+// start has the script executed: in the transaction that it is part of, in a hold on its partition, or in none.
+func (w *scriptRun) start(r *request) {
+	n := r.node
 	if x := r.transaction; x != nil {
 		w.keyed, w.partition = x.keyed, x.partition
 		if x.wrote {
@@ -289,15 +295,20 @@ func showScript(r *request) {
 	}
 }
 
-// killScripts: SCRIPT KILL. It ends those that others would be told to kill.
-func killScripts(r *request) {
+// killScripts: SCRIPT KILL
+func killScripts(r *request) { r.kill(false) }
+
+// kill ends the functions, or other scripts, that others would be told to kill.
+func (r *request) kill(functions bool) {
 	r.Cover()
 	s := &r.node.scripts
-	some, wrote := false, false
+	some, wrote, others := false, false, false
 	s.mu.Lock()
 	for w := range s.running {
 		switch {
 		case !w.isBusy():
+		case w.function != functions:
+			others = true
 		case w.kill():
 			some = true
 		default:
@@ -310,6 +321,8 @@ func killScripts(r *request) {
 		r.ReplyOK()
 	case wrote:
 		r.Fail(errUnkillable)
+	case others:
+		r.Fail(busyText(!functions))
 	default:
 		r.Fail(errNotBusy)
 	}
@@ -318,10 +331,20 @@ func killScripts(r *request) {
 // isBusy reports whether the script has run for so long that others are told so.
 func (w *scriptRun) isBusy() bool { return time.Since(w.begun) >= w.node.holdPatience }
 
-// busyScript reports whether a script that has run for long has the hold. Whoever finds a partition held asks this.
-func (n *Node) busyScript(h *engine.Hold) bool {
-	w := n.scripts.holders[h.Partition()].Load()
-	return w != nil && w.isBusy()
+// busyScript returns what others are told if a script that has run for long has the hold, and otherwise "". Whoever
+// finds a partition held asks this.
+func (n *Node) busyScript(h *engine.Hold) (text string) {
+	if w := n.scripts.holders[h.Partition()].Load(); w != nil && w.isBusy() {
+		return busyText(w.function)
+	}
+	return ""
+}
+
+func busyText(function bool) string {
+	if function {
+		return errBusyFunction
+	}
+	return errBusyScript
 }
 
 // The texts of Redis 7, but for errLongScript and errScriptsLevel.
@@ -334,7 +357,9 @@ const (
 	errUnkillable     = "UNKILLABLE Sorry the script already executed write commands against the dataset. " +
 		"You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 	errBusyScript      = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	errBusyFunction    = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
 	errKilled          = "ERR Script killed by user with SCRIPT KILL."
+	errFunctionKilled  = "ERR Script killed by user with FUNCTION KILL."
 	errUnknown         = "ERR Unknown Redis command called from script"
 	errWrongArgs       = "ERR Wrong number of args calling Redis command from script"
 	errNoScripts       = "ERR This Redis command is not allowed from script"

@@ -52,6 +52,7 @@ type scriptRun struct {
 	args      [][]byte
 	input     *netloop.Buffer // not nil: in which they lie
 	keys      int             // how many of the arguments are keys
+	function  bool            // it is a function of a library
 	keyed     bool            // it may use keys: those in partition
 	partition uint16
 	single    bool // no EXEC is around it
@@ -98,12 +99,21 @@ func (w *scriptRun) write() bool { return w.state.CompareAndSwap(reads, writes) 
 // kill ends the script, and reports false if it has written.
 func (w *scriptRun) kill() bool { return w.state.CompareAndSwap(reads, killed) || !w.hasWritten() }
 
+// killedError returns why a script that was killed ends.
+func (w *scriptRun) killedError() error {
+	if w.function {
+		return errCallKilled
+	}
+	return errScriptKilled
+}
+
 func (w *scriptRun) hasWritten() bool { return w.state.Load() == writes }
 
 var (
 	errScriptGone   = errors.New("nobody waits for the script")
 	errScriptMoved  = errors.New("the script's partition moves")
 	errScriptKilled = &script.Error{Text: errKilled}
+	errCallKilled   = &script.Error{Text: errFunctionKilled}
 	errScriptLong   = &script.Error{Text: "ERR the script has run for more than a minute"}
 	errScriptLost   = &script.Error{Text: errHalfway}
 	errScriptMemory = &script.Error{Text: exec.ErrOOM}
@@ -232,7 +242,7 @@ func (w *scriptRun) check() error {
 	}
 	switch {
 	case w.state.Load() == killed:
-		return errScriptKilled
+		return w.killedError()
 	case w.node.ctx.Err() != nil:
 		return errScriptLost
 	case w.ctx.Err() != nil && !wrote:
@@ -413,7 +423,7 @@ func (x *runner) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 	x.counted = true
 	if !x.run.replay.goOn(x) {
 		if mayWrite(x.Cmd) && !x.run.write() {
-			return nil, errScriptKilled
+			return nil, x.run.killedError()
 		}
 		x.Worker.Count.Commands[x.Cmd.ID]++
 		x.execute()

@@ -160,7 +160,8 @@ type Node struct {
 	waiters atomic.Int64 // commands that wait for keys
 	wakers  sync.Pool    // of *waker
 
-	scripts scripting
+	scripts   scripting
+	functions functions
 
 	forgetClock func() // ends the calls of nothingExpires
 

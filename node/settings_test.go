@@ -22,6 +22,10 @@ func (d oneDocument) Configure(context.Context, map[string]string) error {
 	return errors.New("not used")
 }
 
+func (d oneDocument) ConfigureFrom(context.Context, [32]byte, map[string]string) error {
+	return errors.New("not used")
+}
+
 func (d oneDocument) SettingsSoon() bool { return false }
 
 func (d oneDocument) Settings(hash []byte) *ring.Settings {

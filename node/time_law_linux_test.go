@@ -181,6 +181,13 @@ var hostile = map[string]string{
 	"eval_ro":              "return(ARGV) 0 ( # ); return(redis.call('LRANGE',KEYS[1],0,-1)) 1 {k}list; return(redis.call('HGETALL',KEYS[1])) 1 {k}hash",
 	"evalsha":              "3fed5f8f0f6177b7248b5f6400068d88da6bf751 0 ( # ); 3fed5f8f0f6177b7248b5f6400068d88da6bf751 1 {k}n LONG",
 	"evalsha_ro":           "3fed5f8f0f6177b7248b5f6400068d88da6bf751 0 ( # ); 3fed5f8f0f6177b7248b5f6400068d88da6bf751 1 {k}n LONG",
+	"fcall":                "pass 0 ( # ); pass 1 {k}n LONG; none 0; LONG 0",
+	"fcall_ro":             "pass 0 ( # ); pass 1 {k}n LONG; none 0",
+	"function|delete":      "LONG; none",
+	"function|list":        "WITHCODE; LIBRARYNAME * WITHCODE; LIBRARYNAME LONG; ( WITHCODE ); LONG",
+	"function|load":        "LONG; WORD; ( REPLACE ); REPLACE LONG",
+	"function|restore":     "LONG; WORD; LONG FLUSH; x LONG",
+	"function|flush":       "SYNC; LONG",
 	"script|exists":        "( # ); ( 3fed5f8f0f6177b7248b5f6400068d88da6bf751 )",
 	"script|load":          "LONG; WORD",
 	"script|show":          "3fed5f8f0f6177b7248b5f6400068d88da6bf751",
@@ -240,7 +247,7 @@ const plain = `acl|getuser acl|help acl|list acl|load acl|save acl|users acl|who
 	client|caching client|getname client|getredir client|help client|id client|info client|no-evict
 	client|no-touch client|trackinginfo client|unpause cluster|countkeysinslot cluster|help cluster|info
 	cluster|myid cluster|nodes cluster|shards cluster|slots command|count command|help config|help
-	config|resetstat config|rewrite dbsize decr decrby delifeq echo expiretime get getbit getdel getset
+	config|resetstat config|rewrite dbsize decr decrby delifeq echo expiretime function|dump function|help function|kill function|stats get getbit getdel getset
 	hotkeys|big hotkeys|get hotkeys|help hotkeys|reset incr lastsave latency|doctor latency|graph
 	latency|help latency|history latency|latest memory|doctor memory|help memory|malloc-stats memory|purge
 	memory|stats module|help module|list module|unload move object|encoding object|freq object|help
@@ -419,6 +426,7 @@ func (rig *lawRig) fill() {
 	c.do("ZADD {k}zfew 1 a 2 b 3 c")
 	c.do("SADD {k}members 1 2 3")
 	c.do("HSET {k}few 1 v 2 v 3 v")
+	c.do(`FUNCTION LOAD "#!lua name=pass\nredis.register_function{function_name='pass', flags={'no-writes'}, callback=function(keys, args) return args end}"`)
 	for key, add := range bigOfLaw {
 		if rig.stale == nil || rig.stale[key] {
 			add(c, key)

@@ -207,7 +207,8 @@ func (p *planning) parse(raw []byte) (whole bool) {
 		return false
 	}
 	c, _ := command.Resolve(nil, args)
-	if c == nil || plans[c.ID].handler == nil || plans[c.ID].keys == allKeys || plans[c.ID].keys == noKeys {
+	known := c != nil && plans[c.ID].handler != nil && plans[c.ID].keys != allKeys
+	if !known || plans[c.ID].keys == noKeys && c.Route != command.AnyNode {
 		p.problem = errBadExec
 		return false
 	}

@@ -46,7 +46,7 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if cmd.ID == command.Info && !figures.InfoNeedsNodes(args[1:]) {
 		return s.local(cmd, args, nil)
 	}
-	if cmd.Group == "scripting" && !s.mayScript() {
+	if cmd.Group == "scripting" && !s.mayScript(cmd) {
 		return true
 	}
 	if s.Outstanding() > 0 {

@@ -195,6 +195,8 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 		return s.split(cmd, args, raw)
 	case command.AllNodes:
 		return s.everywhere(cmd, args)
+	case command.AnyNode:
+		return s.toAnyNode(cmd, args, raw)
 	}
 	return s.local(cmd, args, raw)
 }

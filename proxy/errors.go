@@ -19,6 +19,7 @@ var (
 	errPubSubLevel   = wire("ERR publishing and subscribing needs protocol level 9, and the cluster has not reached it: all members must be upgraded")
 	errTooManyTopics = wire("ERR there are too many different patterns, or no memory for the subscription at its node")
 	errScripts       = wire("ERR scripts need protocol level 10, and this cluster speaks less: upgrade all members")
+	errFunctions     = wire("ERR functions need protocol level 13, and this cluster speaks less: upgrade all members")
 	errManyClaims    = wire("ERR a blocking command can name at most 256 keys")
 	errLongClaims    = wire("ERR the arguments of a command that waits can have at most 65536 bytes")
 	errBlocking      = wire("ERR blocking commands need protocol level 8, and this cluster speaks less: upgrade all members")

@@ -203,7 +203,7 @@ func (s *scripts) flush() {
 // script starts or queues a command that executes a script. It reports false if the command must wait.
 func (s *client) script(cmd *command.Command, args [][]byte, raw []byte) bool {
 	switch {
-	case !s.mayScript():
+	case !s.mayScript(cmd):
 		s.state.FailTransaction()
 		return true
 	case s.state.Queues(cmd):
@@ -227,12 +227,17 @@ func (s *client) script(cmd *command.Command, args [][]byte, raw []byte) bool {
 	return true
 }
 
-// mayScript reports whether the cluster executes scripts. Otherwise it answers an error.
-func (s *client) mayScript() bool {
-	if s.w.order.Level() >= ring.ScriptsLevel {
+// mayScript reports whether the cluster executes scripts, or has functions if the command is about them. Otherwise it
+// answers an error.
+func (s *client) mayScript(cmd *command.Command) bool {
+	switch level := s.w.order.Level(); {
+	case level < ring.ScriptsLevel:
+		s.answer(errScripts)
+	case level < ring.FunctionsLevel && cmd.IsFunction():
+		s.answer(errFunctions)
+	default:
 		return true
 	}
-	s.answer(errScripts)
 	return false
 }
 

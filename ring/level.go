@@ -24,11 +24,12 @@ import (
 //	10 nodes run scripts
 //	11 nodes publish keyspace notifications, and proxies listen for them at all nodes
 //	12 proxies claim keys (DUNLIN CLAIM), so that blocking commands may name keys of several slots
+//	13 functions are settings of the cluster, and a change of settings may name the document that it changes
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 12
+const Level = 13
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -75,6 +76,9 @@ const EventsLevel = 11
 
 // ClaimLevel is the level of the cluster from which on blocking commands may name keys of several slots.
 const ClaimLevel = 12
+
+// FunctionsLevel is the level of the cluster from which on it has functions (FUNCTION LOAD, FCALL).
+const FunctionsLevel = 13
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

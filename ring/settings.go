@@ -6,12 +6,21 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // SettingsLevel is the lowest level whose tables name settings.
 const SettingsLevel = 1
+
+// FunctionPrefix begins the names of libraries of functions in a settings document. A library is never empty: a change
+// of such a value to "" removes it.
+const FunctionPrefix = "function/"
+
+// ErrSettingsChanged is the error of a change that was made for another document than the present one.
+var ErrSettingsChanged = errors.New("the settings have changed meanwhile")
 
 // MaxSettingsBytes bounds the encoding of a settings document, in bytes.
 const MaxSettingsBytes = 16 << 20
@@ -54,6 +63,23 @@ func (s *Settings) Get(name string) (value string, set bool) {
 	return value, set
 }
 
+// Libraries are the names, without FunctionPrefix, and values of the libraries of functions, in no order.
+func (s *Settings) Libraries() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		if s == nil {
+			return
+		}
+		for name, value := range s.values {
+			if short, is := strings.CutPrefix(name, FunctionPrefix); is && !yield(short, value) {
+				return
+			}
+		}
+	}
+}
+
+// removes reports whether a change of name to value removes it.
+func removes(name, value string) bool { return value == "" && strings.HasPrefix(name, FunctionPrefix) }
+
 // With returns a new document: s with the changes, numbered version. s may be nil. The error says
 // that the document would exceed MaxSettingsBytes.
 func (s *Settings) With(version uint64, changes map[string]string) (*Settings, error) {
@@ -61,7 +87,13 @@ func (s *Settings) With(version uint64, changes map[string]string) (*Settings, e
 	if s != nil {
 		maps.Copy(next.values, s.values)
 	}
-	maps.Copy(next.values, changes)
+	for name, value := range changes {
+		if removes(name, value) {
+			delete(next.values, name)
+		} else {
+			next.values[name] = value
+		}
+	}
 	next.id.Version = version
 	next.encoded = next.encode()
 	if len(next.encoded) > MaxSettingsBytes {
@@ -71,10 +103,10 @@ func (s *Settings) With(version uint64, changes map[string]string) (*Settings, e
 	return next, nil
 }
 
-// Has reports whether s contains all of the values.
-func (s *Settings) Has(values map[string]string) bool {
-	for name, want := range values {
-		if got, set := s.Get(name); !set || got != want {
+// Has reports whether s is as the changes make it.
+func (s *Settings) Has(changes map[string]string) bool {
+	for name, want := range changes {
+		if got, set := s.Get(name); got != want || set == removes(name, want) {
 			return false
 		}
 	}

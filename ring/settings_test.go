@@ -2,6 +2,7 @@ package ring
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -69,4 +70,33 @@ func FuzzDecodeSettings(f *testing.F) {
 			t.Fatalf("decoded settings do not survive another encoding: %v", err)
 		}
 	})
+}
+
+// TestLibrariesOfSettings: a library of functions is removed by an empty value, other settings are not.
+func TestLibrariesOfSettings(t *testing.T) {
+	first, err := (*Settings)(nil).With(1, map[string]string{FunctionPrefix + "a": "1", FunctionPrefix + "b": "2", "config/x": "y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := map[string]string{FunctionPrefix + "a": "", FunctionPrefix + "none": "", "config/x": ""}
+	if first.Has(changes) {
+		t.Error("a document has changes that it does not have")
+	}
+	next, err := first.With(2, changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !next.Has(changes) || next.Has(map[string]string{FunctionPrefix + "b": ""}) {
+		t.Error("a document does not know which changes it has")
+	}
+	if decoded, err := DecodeSettings(next.Encoded()); err != nil || decoded.ID() != next.ID() {
+		t.Errorf("decoded %v, %v", decoded.ID(), err)
+	}
+	got := maps.Collect(next.Libraries())
+	if value, set := next.Get("config/x"); len(got) != 1 || got["b"] != "2" || value != "" || !set {
+		t.Errorf("libraries are %v, and x is %q", got, value)
+	}
+	for range (*Settings)(nil).Libraries() {
+		t.Error("the empty document has a library")
+	}
 }

@@ -65,7 +65,7 @@ var allowed = map[string][]string{
 	"node/stream": {
 		"internal/member", "internal/resp", "node/engine", "node/ownership", "node/replica", "ring",
 	},
-	"node/script":     {"internal/command", "internal/lua", "internal/resp"},
+	"node/script":     {"internal/command", "internal/lua", "internal/rdb", "internal/resp"},
 	"node/data/shape": {"node/engine"},
 	"node/data/strings": {
 		"internal/keyevent", "internal/resp", "internal/command", "internal/rdb", "internal/lcs", "internal/longdouble", "node/engine",

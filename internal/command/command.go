@@ -13,6 +13,7 @@ const (
 	Refused    Route = iota // by nobody in a cluster of this kind
 	Local                   // by the process that the client is connected to
 	Key                     // all keys in one slot, by the owner of its partition
+	AnyNode                 // by any node
 	SplitKeys               // divided by key, each part by its owner
 	SplitPairs              // divided by pairs of key and value
 	AllNodes                // by every node, each for its partitions
@@ -84,9 +85,18 @@ func (c *Command) Quick() bool { return c.Flags&(Fast|Light) != 0 }
 // MaxScript is the longest body of a script, in bytes.
 const MaxScript = 1 << 20
 
-// IsScript reports whether the command executes a script.
+// IsScript reports whether the command executes a script or calls a function.
 func (c *Command) IsScript() bool {
-	return c.ID == Eval || c.ID == EvalRO || c.ID == EvalSha || c.ID == EvalShaRO
+	switch c.ID {
+	case Eval, EvalRO, EvalSha, EvalShaRO, FCall, FCallRO:
+		return true
+	}
+	return false
+}
+
+// IsFunction reports whether the command is about functions, or calls one.
+func (c *Command) IsFunction() bool {
+	return c.ID == FCall || c.ID == FCallRO || FunctionDelete <= c.ID && c.ID <= FunctionStats
 }
 
 // ArityOK reports whether a request of n arguments, names included, fits.

@@ -34,6 +34,9 @@ type localRange struct {
 	from, to int
 }
 
+// Size is about how many bytes the function takes, with those in it.
+func (p *Prototype) Size() int { return p.size }
+
 // measure sets size, about.
 func (p *Prototype) measure() {
 	p.size = 400 + 12*len(p.code) + 20*len(p.constants) + 24*len(p.upvalues) + 32*len(p.locals)

@@ -173,7 +173,10 @@ func (s *State) Library(name string) *Table {
 }
 
 // Load makes a function of a compiled chunk. Its variables are the globals.
-func (s *State) Load(p *Prototype) Value { return closureValue(s.newClosure(p, s.Globals)) }
+func (s *State) Load(p *Prototype) Value { return s.LoadIn(p, s.Globals) }
+
+// LoadIn makes a function of a compiled chunk whose global variables are those of env.
+func (s *State) LoadIn(p *Prototype, env *Table) Value { return closureValue(s.newClosure(p, env)) }
 
 // Call calls a function and returns its results, which are valid until the State is used again.
 // An error is an *Error.

@@ -108,4 +108,7 @@ func (v Value) ToString() (string, bool) {
 	return "", false
 }
 
+// IsFunction reports whether v is a function.
+func (v Value) IsFunction() bool { return v.isFunction() }
+
 func (v Value) isFunction() bool { return v.isKind(kindClosure) || v.isKind(kindBuiltin) }

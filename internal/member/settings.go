@@ -34,9 +34,13 @@ func FetchSettings(ctx context.Context, dial Dialer, addr string, secret []byte,
 }
 
 // Configure asks the coordinator, whose data port is addr, to change settings. It returns when
-// every member has applied them. The error says whether the settings have changed.
-func Configure(ctx context.Context, dial Dialer, addr string, secret []byte, changes map[string]string) error {
+// every member has applied them. The error says whether the settings have changed. based is nil, or the hash of the
+// document for which the changes were made: if another one holds, the error is ring.ErrSettingsChanged.
+func Configure(ctx context.Context, dial Dialer, addr string, secret []byte, based *[32]byte, changes map[string]string) error {
 	var args []string
+	if based != nil {
+		args = append(args, string(based[:]))
+	}
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		args = append(args, name, changes[name])
 	}
@@ -50,6 +54,8 @@ func Configure(ctx context.Context, dial Dialer, addr string, secret []byte, cha
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &refusal) && strings.HasSuffix(refusal.Text, ring.ErrSettingsChanged.Error()):
+		return ring.ErrSettingsChanged
 	case errors.As(err, &refusal):
 		return errors.New(strings.TrimPrefix(refusal.Text, "ERR "))
 	}
@@ -57,13 +63,18 @@ func Configure(ctx context.Context, dial Dialer, addr string, secret []byte, cha
 }
 
 // ParseConfigure reads the arguments of CONFIGURE, which it copies.
-func ParseConfigure(args [][]byte) (changes map[string]string, ok bool) {
+func ParseConfigure(args [][]byte) (based *[32]byte, changes map[string]string, ok bool) {
 	if len(args)%2 != 0 {
-		return nil, false
+		based = new([32]byte)
+		if len(args[0]) != len(based) {
+			return nil, nil, false
+		}
+		copy(based[:], args[0])
+		args = args[1:]
 	}
 	changes = make(map[string]string)
 	for i := 0; i < len(args); i += 2 {
 		changes[string(args[i])] = string(args[i+1])
 	}
-	return changes, true
+	return based, changes, true
 }

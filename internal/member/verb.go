@@ -32,7 +32,7 @@ const (
 	VerbTake      = "TAKE"      // {table}
 	VerbReport    = "REPORT"    // returns which copies are in sync
 	VerbSettings  = "SETTINGS"  // {hash}: returns the settings document, or null
-	VerbConfigure = "CONFIGURE" // ({name} {value})…: has the coordinator change the settings
+	VerbConfigure = "CONFIGURE" // [{hash}] ({name} {value})…: has the coordinator change the settings, of that document
 	VerbStream    = "STREAM"    // {name} {generation}
 	VerbEffects   = "EFFECTS"   // {seq} {milli} {effects}
 	VerbValue     = "VALUE"     // {seq} {milli} {partition} {key} {expireAt} {type} {uses} {total} {offset} {piece}

@@ -17,6 +17,14 @@ func (p *Parser) parseInline(buf []byte) Outcome {
 	return p.finish(end+1, true)
 }
 
+// SplitWords splits line into words, as those of a request that is typed: they may be quoted. It returns false if
+// quotes are unbalanced. The words may be views of line.
+func SplitWords(line []byte) (words [][]byte, ok bool) {
+	var p Parser
+	ok = p.splitWords(line)
+	return p.args, ok
+}
+
 // splitWords splits line into words, the arguments. It returns false if quotes are unbalanced.
 // Plain words are views of the line; quoted ones are written to p.words. If p.words moves as it
 // grows, earlier arguments keep the old memory, which nobody writes any more.

@@ -9,13 +9,14 @@ import (
 
 // Redis's texts about transactions, and two of Dunlin's own.
 const (
-	errNestedMulti   = "ERR MULTI calls can not be nested"
-	errDiscardAlone  = "ERR DISCARD without MULTI"
-	errWatchInside   = "ERR WATCH inside MULTI is not allowed"
-	errNotInMulti    = "ERR Command not allowed inside a transaction"
-	errSetInMulti    = "ERR CONFIG SET can wait for every member of the cluster, and a transaction cannot wait: send it outside MULTI"
-	errExecRefused   = "EXECABORT Transaction discarded because of: "
-	errMultiTooLarge = "ERR the transaction is too large: 65536 commands and 64 MiB are allowed"
+	errNestedMulti     = "ERR MULTI calls can not be nested"
+	errDiscardAlone    = "ERR DISCARD without MULTI"
+	errWatchInside     = "ERR WATCH inside MULTI is not allowed"
+	errNotInMulti      = "ERR Command not allowed inside a transaction"
+	errSetInMulti      = "ERR CONFIG SET can wait for every member of the cluster, and a transaction cannot wait: send it outside MULTI"
+	errFunctionInMulti = "ERR changes of functions wait for every member of the cluster, and a transaction cannot wait: send them outside MULTI"
+	errExecRefused     = "EXECABORT Transaction discarded because of: "
+	errMultiTooLarge   = "ERR the transaction is too large: 65536 commands and 64 MiB are allowed"
 
 	// ErrExecAlone answers EXEC without MULTI.
 	ErrExecAlone = "ERR EXEC without MULTI"
@@ -173,6 +174,8 @@ func (st *State) Enqueue(c *command.Command, args [][]byte, dst []byte) []byte {
 	switch {
 	case c.ID == command.ConfigSet:
 		return st.fail(dst, errSetInMulti)
+	case c.IsFunction() && c.Flags&command.Write != 0:
+		return st.fail(dst, errFunctionInMulti)
 	case !mayQueue(c):
 		return st.fail(dst, errNotInMulti)
 	case len(tx.Queue) == maxQueued || tx.bytes+cost > maxQueuedBytes:
@@ -214,7 +217,8 @@ func mayQueue(c *command.Command) bool {
 	switch c.ID {
 	case command.Ping, command.Echo, command.Time, command.Select, command.Unwatch,
 		command.ClientID, command.ClientInfo, command.ClientSetName, command.ClientGetName, command.ClientSetInfo,
-		command.CommandCount, command.CommandInfo, command.CommandDocs, command.CommandGetKeys, command.Wait:
+		command.CommandCount, command.CommandInfo, command.CommandDocs, command.CommandGetKeys, command.Wait,
+		command.FunctionDump, command.FunctionList:
 		return true
 	}
 	return false

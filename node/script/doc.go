@@ -1,4 +1,4 @@
-// Package script is the Lua side of EVAL: which scripts a node knows, what a script sees, and how values of Lua
+// Package script is the Lua side of EVAL and FCALL: which scripts a node knows, what a script sees, and how values of Lua
 // become replies and the other way round. The language is internal/lua; who executes the commands of a script,
 // and where, is the node's business (node/scripts.go), which is the Host of a Machine here.
 //
@@ -6,6 +6,7 @@
 //
 //	Script   a compiled body, named by its SHA-1; immutable and shared
 //	Library  the scripts that a node knows
+//	FunctionLibrary, Function, FunctionSet   what FUNCTION LOAD loads, what that registers, and all of a cluster
 //	Machine  a Lua state with Redis's libraries: runs one script at a time, and is reused
 //	Host     executes the commands of a script, and may end it
 //	run      one execution of a script
@@ -17,6 +18,9 @@
 //	EVALSHA sha ─> Library.Get ───────────┴─> Machine.Run ── redis.call ──> Host.Call ──> handler (node/data)
 //	                                              │    ^──── values ────────── reply ─────────┘
 //	                                              └─> Machine.Reply: the result, as a reply
+//
+//	FUNCTION LOAD ─> ParseLibrary ─> Compile ─> Machine.Register ─> FunctionSet.Join ─> Encode: settings of the cluster
+//	FCALL name ────> FunctionSet.Function ─> Function.Script ─> Machine.Run: the library, then the function
 //
 // # Where a script runs
 //

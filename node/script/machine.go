@@ -64,6 +64,8 @@ type Machine struct {
 	run      *Run
 	begun    time.Time // when the run began, for os.clock
 	main     lua.Value
+	missing  *lua.Table // the metatable of tables whose missing fields are errors
+	library  libraryRoom
 }
 
 // NewMachine makes a Machine, of about MachineBytes.
@@ -85,6 +87,7 @@ func NewMachine() *Machine {
 	s.Globals.SetString("KEYS", lua.TableValue(s.NewTable(0, 0)))
 	s.Globals.SetString("ARGV", lua.TableValue(s.NewTable(0, 0)))
 	m.protect()
+	m.openLibrary()
 	m.setup = s.Function(m.prepare)
 	m.answer = s.Function(func(c *lua.Call) {
 		m.encoder.call = c
@@ -110,8 +113,12 @@ func (m *Machine) Run(r Run) error {
 	s.Reset(limits)
 	_, err := s.Call(m.setup)
 	var results []lua.Value
-	if err == nil {
+	switch {
+	case err != nil:
+	case r.Script.function == nil:
 		results, err = s.Call(m.main)
+	default:
+		results, err = m.callFunction()
 	}
 	if err != nil {
 		return m.failure(r.Script, err)
@@ -126,6 +133,10 @@ func (m *Machine) Run(r Run) error {
 // prepare sets KEYS and ARGV and loads the script, within its budgets.
 func (m *Machine) prepare(*lua.Call) {
 	s, r := m.state, m.run
+	if r.Script.function != nil {
+		m.prepareFunction()
+		return
+	}
 	s.Globals.SetString("KEYS", m.list(r.Keys))
 	s.Globals.SetString("ARGV", m.list(r.Args))
 	m.main = s.Load(r.Script.proto)
@@ -143,6 +154,7 @@ func (m *Machine) list(words [][]byte) lua.Value {
 // End forgets the run.
 func (m *Machine) End() {
 	m.result, m.main, m.run, m.encoder = lua.Nil, lua.Nil, nil, nil
+	m.closeLibrary()
 	m.state.Globals.SetString("KEYS", lua.Nil)
 	m.state.Globals.SetString("ARGV", lua.Nil)
 	m.state.Reset(lua.Limits{Steps: noSteps, Bytes: FreeBytes})
@@ -198,15 +210,18 @@ func (m *Machine) failure(s *Script, err error) error {
 		}
 		return thrown.Cause
 	}
-	text, ok := errorText(thrown.Value)
-	if !ok {
-		if text, ok = thrown.Value.ToString(); ok {
-			text = "ERR " + text
-		} else {
-			text = "ERR unknown error"
-		}
+	return &Error{m.located(thrownText(thrown), s, thrown)}
+}
+
+// thrownText is the text of an error that a script has thrown.
+func thrownText(e *lua.Error) string {
+	if text, ok := errorText(e.Value); ok {
+		return text
 	}
-	return &Error{m.located(text, s, thrown)}
+	if text, ok := e.Value.ToString(); ok {
+		return "ERR " + text
+	}
+	return "ERR unknown error"
 }
 
 // isBudget reports whether a cause is one that ends trials only, or later than a trial.

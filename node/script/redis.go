@@ -69,6 +69,7 @@ func versionNumber() float64 {
 func (m *Machine) protect() {
 	s := m.state
 	missing := s.NewTable(0, 1)
+	m.missing = missing
 	missing.SetString("__index", s.Function(func(c *lua.Call) {
 		name, _ := c.Arg(2).ToString()
 		c.Errorf("Script attempted to access nonexistent global variable '%s'", name)

@@ -10,13 +10,15 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/lua"
 )
 
-// A Script is a compiled body. It never changes, but for what is known of its runs.
+// A Script is a compiled body, or a function of a library. It never changes, but for what is known of its runs.
 type Script struct {
-	SHA   string // of the body: 40 hexadecimal digits in lower case
-	Body  string
+	SHA   string // of the body: 40 hexadecimal digits in lower case; of a function, its name
+	Body  string // of a function: its library
 	Flags Flags
 
-	proto *lua.Prototype
+	proto    *lua.Prototype
+	function *Function // not nil: proto is its library
+
 	skips atomic.Int32 // so many runs are not tried
 	longs atomic.Int32 // so many trials in a row were too long
 }

@@ -115,6 +115,8 @@ var questions = map[command.ID]func(c *Call, q *Question) error{
 	command.DBSize:              askDBSize,
 	command.FlushAll:            askFlush,
 	command.FlushDB:             askFlush,
+	command.FunctionKill:        askScriptKill,
+	command.FunctionStats:       askFunctionStats,
 	command.HotKeysBig:          askHotKeysBig,
 	command.HotKeysGet:          askHotKeysGet,
 	command.HotKeysReset:        askHotKeysReset,

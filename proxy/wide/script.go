@@ -8,7 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// SCRIPT LOAD, EXISTS, FLUSH, SHOW and KILL: of all nodes, and of the proxy, which keeps the bodies that its clients
+// SCRIPT LOAD, EXISTS, FLUSH, SHOW and KILL, and FUNCTION KILL: of all nodes, and of the proxy, which keeps the bodies that its clients
 // have sent.
 
 // script merges what nodes answer about scripts.
@@ -24,10 +24,13 @@ type scriptFailure struct {
 	node, text string
 }
 
-// rank returns how much an error says: UNKILLABLE says more than NOTBUSY of another node.
+// rank returns how much an error says: UNKILLABLE says more than others, and NOTBUSY of another node says nothing.
 func (f *scriptFailure) rank() int {
-	if strings.HasPrefix(f.text, "UNKILLABLE") {
+	switch {
+	case strings.HasPrefix(f.text, "UNKILLABLE"):
 		return 2
+	case strings.HasPrefix(f.text, "NOTBUSY"):
+		return 0
 	}
 	return 1
 }

@@ -99,13 +99,23 @@ func (a *Agent) Coordinator() (m ring.Member, self, ok bool) {
 // Configure changes settings of the cluster, as the coordinator, and returns when every alive
 // member has applied them. The error says whether the settings have changed.
 func (a *Agent) Configure(ctx context.Context, changes map[string]string) error {
+	return a.configure(ctx, nil, changes)
+}
+
+// ConfigureFrom is Configure for changes that were made for one document: that with the given hash. If another one
+// holds, the error is ring.ErrSettingsChanged.
+func (a *Agent) ConfigureFrom(ctx context.Context, based [32]byte, changes map[string]string) error {
+	return a.configure(ctx, &based, changes)
+}
+
+func (a *Agent) configure(ctx context.Context, based *[32]byte, changes map[string]string) error {
 	select {
 	case a.settings.changing <- struct{}{}:
 		defer func() { <-a.settings.changing }()
 	case <-ctx.Done():
 		return errors.New("cannot change settings: another change is under way")
 	}
-	want, err := a.propose(changes)
+	want, err := a.propose(based, changes)
 	if err != nil {
 		return fmt.Errorf("cannot change settings: %w", err)
 	}
@@ -154,8 +164,8 @@ func (a *Agent) tick(ctx context.Context) bool {
 }
 
 // propose makes the next table name a document with the changes, and returns that document. If the
-// present document already has the changes, it returns that one.
-func (a *Agent) propose(changes map[string]string) (*ring.Settings, error) {
+// present document already has the changes, it returns that one. With based, the present document must have that hash.
+func (a *Agent) propose(based *[32]byte, changes map[string]string) (*ring.Settings, error) {
 	_, self, _ := a.Coordinator()
 	current, applied := a.Table(), a.settings.applied.Load()
 	switch {
@@ -168,6 +178,8 @@ func (a *Agent) propose(changes map[string]string) (*ring.Settings, error) {
 			a.level(), ring.SettingsLevel)
 	case applied.ID() != current.Settings:
 		return nil, errNoSettings
+	case based != nil && applied.ID().Hash != *based:
+		return nil, ring.ErrSettingsChanged
 	case applied.Has(changes):
 		return applied, nil
 	}

@@ -275,3 +275,22 @@ func (a *testAgent) hashOf() []byte {
 	id := a.Table().Settings
 	return id.Hash[:]
 }
+
+// TestSettingsOfAnotherDocument: a change that was made for a document which does not hold any more is refused.
+func TestSettingsOfAnotherDocument(t *testing.T) {
+	w := newWorld(t)
+	var has applied
+	a := w.start("a", nil, speaks(1), has.to)
+	w.agree([]*testAgent{a}, "a")
+	w.atLevel(1, a)
+	if err := a.ConfigureFrom(t.Context(), [32]byte{}, map[string]string{"x": "1"}); err != nil {
+		t.Fatal(err)
+	}
+	err := a.ConfigureFrom(t.Context(), [32]byte{}, map[string]string{"x": "2"})
+	if !errors.Is(err, ring.ErrSettingsChanged) || has.get("x") != "1" {
+		t.Errorf("a change of the empty document: %v, x is %q", err, has.get("x"))
+	}
+	if err = a.ConfigureFrom(t.Context(), a.settings.applied.Load().ID().Hash, map[string]string{"x": "3"}); err != nil || has.get("x") != "3" {
+		t.Errorf("a change of the present document: %v, x is %q", err, has.get("x"))
+	}
+}

@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// loads is FUNCTION LOAD of a library whose function name adds n to a key.
+func loads(name string, n int) string {
+	return fmt.Sprintf(`FUNCTION LOAD REPLACE "#!lua name=%s\nredis.register_function('%s', function(keys) return redis.call('INCRBY', keys[1], %d) end)"`, name, name, n)
+}
+
+// TestFunctions: once FUNCTION LOAD is answered, whoever calls the function through any member finds it, wherever the
+// keys are, those behind it in a pipeline too. Members that join or return later have it, and when all members have been
+// replaced it is still there.
+func TestFunctions(t *testing.T) {
+	t.Parallel()
+	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 3, Proxies: 2, NodeFlags: []string{"--copies", "2"}})
+	one, two := harness.DialWire(t, c.Proxy(0).Addr), harness.DialWire(t, c.Proxy(1).Addr)
+	harness.AwaitLevel(t, c.Proxy(0).Addr)
+	harness.AwaitLevel(t, c.Proxy(1).Addr)
+	calls := func(w *harness.Wire, name, want string) {
+		t.Helper()
+		for i := range 60 { // keys of all nodes
+			w.Do(fmt.Sprintf("DEL k%d", i))
+			if got := strings.TrimSpace(string(w.Do(fmt.Sprintf("FCALL %s 1 k%d", name, i)))); got != want {
+				t.Fatalf("FCALL %s of key %d answers %s, want %s", name, i, got, want)
+			}
+		}
+	}
+	for i := range 10 {
+		one.Want(loads("add", i+1), `"add"`)
+		calls(two, "add", fmt.Sprintf(":%d", i+1))
+		two.Want(loads("add", 100*i), `"add"`)
+		calls(one, "add", fmt.Sprintf(":%d", 100*i))
+	}
+	// In a pipeline, what follows a change sees it.
+	for i := range 20 {
+		var input strings.Builder
+		input.WriteString("SET n 0\r\n" + loads("piped", i) + "\r\n")
+		for j := range 20 {
+			fmt.Fprintf(&input, "FCALL piped 1 n%d-%d\r\n", i, j)
+		}
+		input.WriteString("FUNCTION DELETE piped\r\nFCALL piped 1 n\r\nFUNCTION LIST LIBRARYNAME piped\r\n")
+		one.Send([]byte(input.String()))
+		want := []string{"+OK", "$5\r\npiped"}
+		for range 20 {
+			want = append(want, fmt.Sprintf(":%d", i))
+		}
+		for at, w := range append(want, "+OK", "-ERR Function not found", "*0") {
+			if got := strings.TrimSuffix(string(one.Next()), "\r\n"); got != w {
+				t.Fatalf("reply %d of pipeline %d is %q, want %q", at, i, got, w)
+			}
+		}
+	}
+	// Two clients change functions at the same time, at different proxies.
+	for i := range 10 {
+		one.Send([]byte(loads(fmt.Sprintf("a%d", i), 1) + "\r\n"))
+		two.Send([]byte(loads(fmt.Sprintf("b%d", i), 1) + "\r\n"))
+		if a, b := string(one.Next()), string(two.Next()); a[0] != '$' || b[0] != '$' {
+			t.Fatalf("changes at the same time answer %q, %q", a, b)
+		}
+	}
+	if got := string(one.Do("FUNCTION STATS")); !strings.Contains(got, ":21\r\n") {
+		t.Errorf("FUNCTION STATS answers %q, want 21 libraries", got)
+	}
+
+	// All members are replaced, one after the other.
+	one.Want(loads("add", 7), `"add"`)
+	n4 := harness.NewMember(t, "node", "n4")
+	n4.Flags = c.Node(0).Flags
+	n4.Start()
+	c.Members = append(c.Members, n4)
+	harness.DialWire(t, n4.Addr).Want("FUNCTION LIST LIBRARYNAME nosuch", "(empty array)")
+	for _, m := range c.Members[:len(c.Members)-1] {
+		m.Term(30 * time.Second)
+		c.Converge(harness.ReadyTimeout)
+		m.Start()
+		c.Converge(harness.ReadyTimeout)
+	}
+	for _, m := range c.ByRole("proxy") {
+		calls(harness.DialWire(t, m.Addr), "add", ":7")
+	}
+	for _, m := range c.ByRole("node") {
+		if got := string(harness.DialWire(t, m.Addr).Do("FUNCTION STATS")); !strings.Contains(got, ":21\r\n") {
+			t.Errorf("%s answers %q", m.ID, got)
+		}
+	}
+	w := harness.DialWire(t, c.Proxy(0).Addr)
+	w.Want("FUNCTION KILL", "(error) NOTBUSY No scripts in execution right now.")
+	w.Want("FUNCTION FLUSH", "OK")
+	harness.DialWire(t, c.Proxy(1).Addr).Want("FCALL add 1 k1", "(error) ERR Function not found")
+}
