@@ -24,23 +24,31 @@ type jsonToken struct {
 	err   string // of an error, why
 }
 
-// A jsonKind is a kind of token, by the name that messages have for it.
-type jsonKind string
+// A jsonKind is a kind of token.
+type jsonKind uint8
 
 const (
-	jsonObjectBegin jsonKind = "T_OBJ_BEGIN"
-	jsonObjectEnd   jsonKind = "T_OBJ_END"
-	jsonArrayBegin  jsonKind = "T_ARR_BEGIN"
-	jsonArrayEnd    jsonKind = "T_ARR_END"
-	jsonString      jsonKind = "T_STRING"
-	jsonNumber      jsonKind = "T_NUMBER"
-	jsonBool        jsonKind = "T_BOOLEAN"
-	jsonNullKind    jsonKind = "T_NULL"
-	jsonColon       jsonKind = "T_COLON"
-	jsonComma       jsonKind = "T_COMMA"
-	jsonEnd         jsonKind = "T_END"
-	jsonError       jsonKind = "T_ERROR"
+	jsonObjectBegin jsonKind = iota + 1
+	jsonObjectEnd
+	jsonArrayBegin
+	jsonArrayEnd
+	jsonString
+	jsonNumber
+	jsonBool
+	jsonNullKind
+	jsonColon
+	jsonComma
+	jsonEnd
+	jsonError
 )
+
+// String is the name that messages have for it.
+func (k jsonKind) String() string {
+	return [...]string{
+		"", "T_OBJ_BEGIN", "T_OBJ_END", "T_ARR_BEGIN", "T_ARR_END", "T_STRING", "T_NUMBER", "T_BOOLEAN", "T_NULL",
+		"T_COLON", "T_COMMA", "T_END", "T_ERROR",
+	}[k]
+}
 
 func jsonDecode(c *Call, settings *jsonSettings) {
 	if c.Len() != 1 {
@@ -65,7 +73,7 @@ func jsonDecode(c *Call, settings *jsonSettings) {
 
 // fail raises the error that the token is not what is expected.
 func (d *jsonDecoder) fail(expected string, token *jsonToken) {
-	found := string(token.kind)
+	found := token.kind.String()
 	if token.kind == jsonError {
 		found = token.err
 	}
@@ -153,14 +161,14 @@ func (d *jsonDecoder) array() Value {
 // next reads a token.
 func (d *jsonDecoder) next() jsonToken {
 	from := d.at
-	for d.at < len(d.text) && strings.IndexByte(" \t\n\r", d.text[d.at]) >= 0 {
+	for d.at < len(d.text) && isJSONSpace(d.text[d.at]) {
 		d.at++
 	}
 	d.call.Spend(4 + d.at - from)
 	if d.at == len(d.text) {
 		return jsonToken{kind: jsonEnd, at: d.at}
 	}
-	if kind := jsonPunctuation[d.text[d.at]]; kind != "" {
+	if kind := jsonPunctuation[d.text[d.at]]; kind != 0 {
 		d.at++
 		return jsonToken{kind: kind, at: d.at - 1}
 	}
@@ -185,6 +193,8 @@ func (d *jsonDecoder) next() jsonToken {
 	return d.error("invalid token")
 }
 
+func isJSONSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
 var jsonPunctuation = [256]jsonKind{
 	'{': jsonObjectBegin, '}': jsonObjectEnd, '[': jsonArrayBegin, ']': jsonArrayEnd, ':': jsonColon, ',': jsonComma,
 }
@@ -208,17 +218,38 @@ func isInvalidJSONNumber(text string) bool {
 	if strings.HasPrefix(text, "0") {
 		return len(text) > 1 && (text[1]|0x20 == 'x' || isDigit(text[1]))
 	}
-	return hasPrefixFold(text, "inf") || hasPrefixFold(text, "nan")
+	return text != "" && !isDigit(text[0]) && (hasPrefixFold(text, "inf") || hasPrefixFold(text, "nan"))
 }
 
 func (d *jsonDecoder) number(text string) jsonToken {
-	n, rest := strtod(text)
-	length := len(text) - len(rest)
+	n, length := shortDigits(text)
+	if length == 0 {
+		var rest string
+		n, rest = strtod(text)
+		length = len(text) - len(rest)
+	}
 	if length == 0 {
 		return d.error("invalid number")
 	}
 	d.call.Spend(16 + length)
 	return d.word(jsonNumber, Number(n), length)
+}
+
+// shortDigits is the fast path of strtod: the decimal digits that text begins with, if they are a few and the number ends
+// there. Otherwise length is 0.
+func shortDigits(text string) (n float64, length int) {
+	value := int64(0)
+	for length < len(text) && isDigit(text[length]) {
+		if length == 15 {
+			return 0, 0
+		}
+		value = value*10 + int64(text[length]-'0')
+		length++
+	}
+	if length < len(text) && (text[length] == '.' || isAlpha(text[length])) {
+		return 0, 0
+	}
+	return float64(value), length
 }
 
 // string reads a string whose opening quote is next.
@@ -253,9 +284,9 @@ func (d *jsonDecoder) string() jsonToken {
 // plain reads what comes before the next quote, backslash or end.
 func (d *jsonDecoder) plain() string {
 	rest := d.text[d.at:]
-	end := strings.IndexAny(rest, `"\`)
-	if end < 0 {
-		end = len(rest)
+	end := 0
+	for end < len(rest) && rest[end] != '"' && rest[end] != '\\' {
+		end++
 	}
 	d.at += end
 	d.call.Spend(end >> 2)

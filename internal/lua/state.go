@@ -34,6 +34,7 @@ type State struct {
 	baseID     uint32 // what lastID was before a script runs
 	lastCensus uint32
 	random     random
+	spare      spareNodes
 }
 
 // NewState makes a State with the base library. Libraries are added with their Open functions.

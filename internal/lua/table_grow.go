@@ -122,7 +122,7 @@ func (t *Table) resize(size, fields int) {
 	oldArray, oldNodes := t.array, t.nodes
 	t.nodes, t.lastFree = nil, nodes
 	if nodes > 0 {
-		t.nodes = make([]node, nodes)
+		t.nodes = t.state.spare.take(nodes)
 	}
 	switch {
 	case size > len(oldArray):
@@ -140,6 +140,35 @@ func (t *Table) resize(size, fields int) {
 		if n := &oldNodes[i]; !n.value.isNil() {
 			*t.place(n.key) = n.value
 		}
+	}
+	t.state.spare.give(oldNodes)
+}
+
+// spareNodes are what tables have outgrown: a table of five fields outgrows three lists of nodes. Their memory is not
+// counted while they are here: it is little.
+type spareNodes [4][]([]node) // by the logarithm of their length
+
+// spares is how many lists of one length are kept.
+const spares = 4
+
+// take returns a list of n free nodes.
+func (s *spareNodes) take(n int) []node {
+	if i := bits.Len(uint(n)) - 1; i < len(s) {
+		if last := len(s[i]) - 1; last >= 0 {
+			nodes := s[i][last]
+			s[i][last] = nil
+			s[i] = s[i][:last]
+			return nodes
+		}
+	}
+	return make([]node, n)
+}
+
+// give gives a list of nodes back. Nobody may have a pointer to one of them.
+func (s *spareNodes) give(nodes []node) {
+	if i := bits.Len(uint(len(nodes))) - 1; i >= 0 && i < len(s) && len(s[i]) < spares {
+		clear(nodes)
+		s[i] = append(s[i], nodes)
 	}
 }
 
