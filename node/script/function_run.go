@@ -178,6 +178,12 @@ func (m *Machine) register(c *lua.Call) {
 	if room.found == nil && room.wanted == nil {
 		throwf(c, errRegisterOutside)
 	}
+	if room.wanted != nil && c.Len() == 2 { // it passed the checks when the library was loaded
+		if name, _ := c.Arg(1).ToString(); name == room.wanted.Name {
+			m.foundCallback(c.Arg(2))
+		}
+		return
+	}
 	var f Function
 	var callback lua.Value
 	switch c.Len() {
@@ -203,9 +209,8 @@ func (m *Machine) register(c *lua.Call) {
 		throwf(c, "ERR "+badName)
 	}
 	if room.found == nil {
-		if strings.EqualFold(f.Name, room.wanted.Name) {
-			room.callback = callback
-			m.state.Pin(callback)
+		if f.Name == room.wanted.Name {
+			m.foundCallback(callback)
 		}
 		return
 	}
@@ -216,6 +221,12 @@ func (m *Machine) register(c *lua.Call) {
 	if !room.found.insert(&f) {
 		throwf(c, errRegisterTwice)
 	}
+}
+
+// foundCallback notes the callback of the function that is called.
+func (m *Machine) foundCallback(f lua.Value) {
+	m.library.callback = f
+	m.state.Pin(f)
 }
 
 const (
