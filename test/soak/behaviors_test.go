@@ -43,6 +43,7 @@ var behaviors = map[string]func(*hostile){
 	"forged verbs":      (*hostile).forgedVerbs,
 	"admin flood":       (*hostile).adminFlood,
 	"scripts":           (*hostile).scripts,
+	"functions":         (*hostile).functions,
 }
 
 const honest = "honest"
@@ -410,4 +411,24 @@ func (h *hostile) scripts() {
 	} else {
 		p.ask("EVAL", script, "0")
 	}
+}
+
+// functions loads libraries whose code is a hostile script, which are refused, and such with a function that is one,
+// and calls it. Those that are accepted replace each other, so each is a change of the cluster's settings.
+func (h *hostile) functions() {
+	p := h.login(h.anyone())
+	const key = "{function}"
+	script := h.one(hostileScripts())
+	switch h.rng.IntN(4) {
+	case 0:
+		p.ask("FUNCTION", "LOAD", "REPLACE", "#!lua name=hostile\n"+script)
+	case 1:
+		p.ask("FUNCTION", "LOAD", "REPLACE", "#!lua name=hostile\nredis.register_function('hostile', function(KEYS, ARGV) "+script+" end)")
+	case 2:
+		p.ask("FUNCTION", "RESTORE", large()[:60*kilobyte])
+		p.ask("FUNCTION", "LIST", "WITHCODE")
+		p.ask("FUNCTION", "DUMP")
+	}
+	p.ask("FCALL", "hostile", "1", key)
+	p.ask("DEL", key)
 }
