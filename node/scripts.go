@@ -81,7 +81,8 @@ func eval(r *request) {
 		return
 	}
 	n := r.node
-	w := &scriptRun{
+	w := r.worker.newRun()
+	*w = scriptRun{
 		node: n, readOnly: r.Cmd.Flags&command.ReadOnly != 0, version: r.Version(), heap: r.Heap,
 		now: r.Now, single: r.transaction == nil,
 	}
@@ -134,9 +135,23 @@ func (w *scriptRun) start(r *request) {
 		return
 	}
 	x := r.worker.trierFor(w.script, r.Args)
-	if t, ok := r.Lock(); ok && !w.tryOrHold(r, x, t) {
+	switch t, ok := r.Lock(); {
+	case !ok:
+	case w.tryOrHold(r, x, t):
+		*w = scriptRun{}
+		r.worker.spareRun = w
+	default:
 		w.begin(r)
 	}
+}
+
+// newRun returns memory for a script that begins: that of the last one, if it has ended on the loop.
+func (w *worker) newRun() (run *scriptRun) {
+	if run = w.spareRun; run == nil {
+		return new(scriptRun)
+	}
+	w.spareRun = nil
+	return run
 }
 
 // compileNow compiles the body if it is short, so that the script can be tried. It reports false if it is wrong: that is

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/broker"
@@ -252,6 +253,16 @@ func (x *trier) Look() error {
 
 func (x *trier) isLate(limit time.Duration) bool { return x.clock()-x.begun > limit }
 
+// isLateFor reports whether there is no time left for a command. It looks once for a few quick ones, as a transaction
+// does.
+func (x *trier) isLateFor(c *command.Command) bool {
+	limit := x.node.scripts.tryFor
+	if c.Quick() {
+		return len(x.done.calls)%commandsAtOnce == commandsAtOnce-1 && x.isLate(limit)
+	}
+	return x.isLate(limit / 2) // it may take a while
+}
+
 // Call is script.Host's.
 func (x *trier) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 	x.EndScripted() // of the command before
@@ -262,11 +273,7 @@ func (x *trier) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 		x.Out = resp.AppendError(x.Out, text)
 		return x.note(c)
 	}
-	limit := x.node.scripts.tryFor
-	if !x.Cmd.Quick() {
-		limit /= 2 // it may take a while
-	}
-	if c.isLong() || isPublish(x.Cmd) && x.isCostly(args[1]) || x.isLate(limit) {
+	if c.isLong() || isPublish(x.Cmd) && x.isCostly(args[1]) || x.isLateFor(x.Cmd) {
 		return nil, script.ErrLong
 	}
 	if mayWrite(x.Cmd) {

@@ -39,7 +39,8 @@ type worker struct {
 	turns       turns
 	holdQueues  map[*engine.Hold]*list.List // of the connections that wait for a hold
 	blocked     allBlocked
-	trier       *trier // nil: no script was tried lately
+	trier       *trier     // nil: no script was tried lately
+	spareRun    *scriptRun // nil, or one that is used no more
 
 	board    pubsub.Board         // which connections are shown which messages
 	inbox    *broker.Receiver     // the messages for them
