@@ -8,6 +8,7 @@
 //	collection  a hash, set or sorted set: each element has a history of its own
 //	queue       a list that one session fills and drains
 //	feed        a list that some sessions fill, and others empty by blocking commands
+//	channel     what some sessions publish and others hear, and notifications of keys
 //	bundle      keys of all types that are written by transactions
 //	transit     tokens that are moved between keys, each in one of them
 //	session     one connection, whose replies are judged in order

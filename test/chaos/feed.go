@@ -432,7 +432,7 @@ func (f *Feed) missing(now time.Time) (all []absence) {
 
 // hurt reports whether pipes may have broken since then.
 func (x *Rig) hurt(since time.Time) bool {
-	return x.poppedWithPipes() > 0 && (x.relayed || x.Network != nil || x.Pulse.Missed(since, time.Now()) >= MachineLimit || x.diedSince(since))
+	return (x.relayed || x.Network != nil || x.Pulse.Missed(since, time.Now()) >= MachineLimit || x.diedSince(since)) && x.poppedWithPipes() > 0
 }
 
 // diedSince reports whether a node has died, or stood still, since then.

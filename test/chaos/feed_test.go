@@ -9,11 +9,12 @@ import (
 )
 
 // TestChaosFeeds lets a node join and leave in order, and then kills and freezes others, while clients wait for what
-// others push. While nodes leave in order, nothing may be lost.
+// others push, and listen to what others publish and change. While nodes leave in order, nothing may be lost.
 func TestChaosFeeds(t *testing.T) {
 	x := startRig(t)
 	x.KeepsAll.Store(true)
 	x.awaitFeeds()
+	x.Announce()
 	fourth := harness.NewMember(t, "node", "n4")
 	fourth.Flags = x.C.Node(0).Flags
 	x.C.Members = append(x.C.Members, fourth)

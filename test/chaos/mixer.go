@@ -175,4 +175,5 @@ func (x *Rig) readAll() {
 		s.Exchange()
 	}
 	x.judgeFeeds()
+	x.judgeChannels()
 }

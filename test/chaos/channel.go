@@ -1,0 +1,408 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// Speakers publish numbered messages on some channels, and listeners at all proxies judge what they hear:
+//
+//	speaker 2:  PUBLISH channel:1 "2 17" ─▶ :2     every listener hears 15, 16, 17, once and in order
+//	speaker 2:  SET note:2:5, DEL note:2:5         every listener hears "set" and then "del" of note:2:5, once
+//
+// Without a fault every listener hears everything. What it does not hear behind a fault, its proxy has counted.
+type hearing struct {
+	x *Rig
+
+	mu        sync.Mutex
+	era       uint64
+	names     []string // of the listeners
+	said      map[message]*saying
+	next      map[message]int64 // by speaker and channel; n is 0
+	listeners int
+	forgot    time.Time
+	lost      []lostMessage
+	heard     int
+
+	speakers sync.WaitGroup
+	silent   chan struct{} // closed when all speakers have ended
+	notes    bool          // nodes publish keyspace notifications
+}
+
+// message is the n-th of a speaker on a channel, or a notification of its n-th key.
+type message struct {
+	speaker int
+	channel string // "set" or "del" of a notification
+	n       int64
+}
+
+// saying is what is known of a message.
+type saying struct {
+	sent     time.Time
+	executed bool
+	heardBy  map[string]bool // or who were not there
+}
+
+type lostMessage struct {
+	message
+	listener string
+	sent     time.Time
+}
+
+const (
+	channels     = 5
+	noteChannel  = "__keyspace@0__:note:"
+	notePattern  = noteChannel + "*"
+	noteLife     = 40 // so many later notes are set before one is deleted
+	lastMessages = 3 * time.Second
+)
+
+// listener is a session that is subscribed to all channels.
+type listener struct {
+	*Session
+	g     *hearing
+	since time.Time         // when it has subscribed
+	last  map[message]int64 // by speaker and channel; n is 0
+}
+
+// startChannels has sessions publish and listen, as soon as the cluster's level allows that.
+func (x *Rig) startChannels() {
+	g := &hearing{x: x, said: map[message]*saying{}, next: map[message]int64{}, silent: make(chan struct{})}
+	x.hearing = g
+	for i, p := range x.C.ByRole("proxy") {
+		l := &listener{Session: x.NewSession(p, "listener at "+p.ID), g: g}
+		g.names = append(g.names, l.name)
+		x.Running.Go(l.run)
+		s := x.NewSession(p, "speaker at "+p.ID)
+		g.speakers.Add(1)
+		x.Running.Go(func() {
+			defer g.speakers.Done()
+			g.speak(s, i)
+		})
+	}
+	x.Running.Go(func() {
+		g.speakers.Wait()
+		close(g.silent)
+	})
+}
+
+// Announce has nodes publish keyspace notifications, and speakers change keys.
+func (x *Rig) Announce() {
+	x.T.Helper()
+	s := x.NewSession(x.C.Proxy(0), "who announces")
+	s.exactly("+OK\r\n", "CONFIG", "SET", "notify-keyspace-events", "K$g")
+	s.Exchange()
+	x.hearing.note(func() { x.hearing.notes = true })
+}
+
+func (g *hearing) note(what func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	what()
+}
+
+// speak publishes until the clients stop.
+func (g *hearing) speak(s *Session, speaker int) {
+	for note := int64(0); !g.x.Stopped(); {
+		ok := g.x.Unpaused(func() bool {
+			ready, notes := g.ready()
+			if !ready {
+				return true
+			}
+			for range 1 + s.Rng.IntN(4) {
+				g.publish(s, speaker, "channel:"+strconv.Itoa(s.Rng.IntN(channels)))
+			}
+			if notes {
+				note++
+				g.change(s, speaker, "set", note)
+				if note > noteLife {
+					g.change(s, speaker, "del", note-noteLife)
+				}
+			}
+			return s.Exchange()
+		})
+		if !ok {
+			return
+		}
+		harness.SleepUpTo(15*time.Millisecond, s.Rng)
+	}
+}
+
+// ready reports whether all listen, and whether nodes publish notifications. After a division all begins anew.
+func (g *hearing) ready() (ready, notes bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if era := g.x.Era.Load(); g.era != era {
+		g.era = era
+		clear(g.said)
+		clear(g.next)
+	}
+	return !g.x.Divided.Load() && g.listeners == len(g.names), g.notes
+}
+
+// publish adds a PUBLISH.
+func (g *hearing) publish(s *Session, speaker int, channel string) {
+	of := message{speaker: speaker, channel: channel}
+	m := of
+	g.note(func() {
+		g.next[of]++
+		m.n = g.next[of]
+	})
+	said := g.says(m)
+	s.Add(func(reply []byte) {
+		n, ok := resp.DecodeInt(reply)
+		if !ok {
+			g.x.Outcome(s, reply, "")
+			return
+		}
+		g.note(func() { said.executed = true })
+		if int(n) < len(g.names) && !g.x.hurt(said.sent.Add(-harness.AnswerTime)) {
+			g.x.Violate("%s: PUBLISH %s counts %d subscribers, though nothing has happened", s.name, channel, n)
+		}
+	}, "PUBLISH", channel, fmt.Sprintf("%d %d %d", g.currentEra(), speaker, m.n))
+}
+
+// change adds a command that changes a key of its own.
+func (g *hearing) change(s *Session, speaker int, event string, n int64) {
+	said, args := g.says(message{speaker, event, n}), []string{event, fmt.Sprintf("note:%d:%d:%d", g.currentEra(), speaker, n)}
+	if event == "set" {
+		args = append(args, "x")
+	}
+	s.Add(func(reply []byte) {
+		if resp.IsError(reply) {
+			g.x.Outcome(s, reply, "")
+			return
+		}
+		g.note(func() { said.executed = string(reply) != ":0\r\n" })
+	}, args...)
+}
+
+// says notes a message that is about to be sent.
+func (g *hearing) says(m message) *saying {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := &saying{sent: time.Now(), heardBy: map[string]bool{}}
+	g.said[m] = s
+	g.forgetLocked(time.Now())
+	return s
+}
+
+// forgetLocked drops what was said long ago, and keeps what was lost of it.
+func (g *hearing) forgetLocked(now time.Time) {
+	if now.Before(g.forgot.Add(keptTime / 4)) {
+		return
+	}
+	g.forgot = now
+	for m, s := range g.said {
+		if now.Sub(s.sent) > keptTime {
+			g.missedLocked(m, s)
+			delete(g.said, m)
+		}
+	}
+}
+
+// missedLocked notes which listeners have not heard a message that was executed.
+func (g *hearing) missedLocked(m message, s *saying) {
+	for _, l := range g.names {
+		if s.executed && !s.heardBy[l] {
+			g.lost = append(g.lost, lostMessage{m, l, s.sent})
+		}
+	}
+}
+
+// run listens until everything that was said is heard.
+func (l *listener) run() {
+	for !l.X.Stopped() && !l.X.Tables.atLevel(ring.ClaimLevel) {
+		time.Sleep(harness.PollInterval)
+	}
+	for !l.ends() {
+		if l.listen() == nil {
+			break
+		}
+		l.g.note(func() { l.g.listeners-- })
+		time.Sleep(harness.PollInterval) // its proxy is being replaced
+	}
+	l.Link.Conn.Close()
+}
+
+// ends reports whether there is nothing more to hear.
+func (l *listener) ends() bool {
+	select {
+	case <-l.g.silent:
+		return true
+	default:
+		return l.X.Stopped() && l.g.listenersNow() == 0
+	}
+}
+
+func (g *hearing) listenersNow() (n int) {
+	g.note(func() { n = g.listeners })
+	return n
+}
+
+// listen subscribes and judges what comes. It returns an error if the connection has ended.
+func (l *listener) listen() error {
+	l.busy.Lock() // until a proxy that is being replaced is there
+	link := l.Link
+	l.busy.Unlock()
+	line := "PSUBSCRIBE " + notePattern + "\r\nSUBSCRIBE"
+	for i := range channels {
+		line += " channel:" + strconv.Itoa(i)
+	}
+	if err := link.Send([]byte(line + "\r\n")); err != nil {
+		return err
+	}
+	for range 1 + channels {
+		if _, err := link.Receive(time.Now().Add(harness.AnswerTime)); err != nil {
+			return err
+		}
+	}
+	l.since, l.last = time.Now(), map[message]int64{}
+	l.g.listens(l.name)
+	var until time.Time
+	for {
+		frame, err := link.Receive(time.Now().Add(50 * time.Millisecond))
+		switch {
+		case err == nil:
+			l.judge(frame)
+			continue
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		}
+		select {
+		case <-l.g.silent:
+			if until.IsZero() {
+				until = time.Now().Add(lastMessages)
+			}
+			if l.g.heardAll(l.name) || time.Now().After(until) {
+				return nil
+			}
+		default:
+		}
+	}
+}
+
+// listens notes that a listener has subscribed: it may miss what was said until now.
+func (g *hearing) listens(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.listeners++
+	for _, s := range g.said {
+		s.heardBy[name] = true
+	}
+}
+
+// heardAll reports whether a listener has heard everything.
+func (g *hearing) heardAll(name string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.said {
+		if s.executed && !s.heardBy[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// judge judges a message.
+func (l *listener) judge(frame []byte) {
+	parts, err := flat(frame)
+	if err != nil || len(parts) < 3 {
+		l.X.Violate("%s: it hears %.80q: %v", l.name, frame, err)
+		return
+	}
+	m, era, err := parseMessage(parts)
+	if err == nil && era == l.g.currentEra() {
+		err = l.g.hears(l, m)
+	}
+	if err != nil {
+		l.X.Violate("%s: %v", l.name, err)
+	}
+}
+
+func (g *hearing) currentEra() (era uint64) {
+	g.note(func() { era = g.era })
+	return era
+}
+
+// parseMessage reads the parts of a message frame.
+func parseMessage(parts [][]byte) (m message, era uint64, err error) {
+	channel, payload := string(parts[len(parts)-2]), string(parts[len(parts)-1])
+	if key, is := strings.CutPrefix(channel, noteChannel); is {
+		m.channel = payload
+		_, err = fmt.Sscanf(key, "%d:%d:%d", &era, &m.speaker, &m.n)
+	} else {
+		m.channel = channel
+		_, err = fmt.Sscanf(payload, "%d %d %d", &era, &m.speaker, &m.n)
+	}
+	if err != nil {
+		err = fmt.Errorf("%q on channel %q was never said", payload, channel)
+	}
+	return m, era, err
+}
+
+// hears notes that a listener has heard a message.
+func (g *hearing) hears(l *listener, m message) error {
+	isNote := !strings.Contains(m.channel, ":")
+	g.mu.Lock()
+	s := g.said[m]
+	twice := s != nil && s.heardBy[l.name] && s.sent.After(l.since)
+	early := m.channel == "del" && g.said[message{m.speaker, "set", m.n}] != nil && !g.said[message{m.speaker, "set", m.n}].heardBy[l.name]
+	if s != nil {
+		s.heardBy[l.name] = true
+		g.heard++
+	}
+	g.mu.Unlock()
+	of := message{speaker: m.speaker, channel: m.channel}
+	switch before := l.last[of]; {
+	case s == nil:
+		return fmt.Errorf("%+v was never said, or long ago", m)
+	case isNote && (twice || early) && !g.x.hurt(s.sent.Add(-harness.AnswerTime)): // else a SET may have been sent again
+		return fmt.Errorf("%+v is heard twice, or too early", m)
+	case isNote:
+	case m.n <= before:
+		return fmt.Errorf("%+v is heard behind %d", m, before)
+	default:
+		l.last[of] = m.n
+	}
+	return nil
+}
+
+// judgeChannels judges what was not heard, when all sessions have ended.
+func (x *Rig) judgeChannels() {
+	g := x.hearing
+	if g == nil || x.Evicts {
+		return
+	}
+	g.mu.Lock()
+	for m, s := range g.said {
+		g.missedLocked(m, s)
+	}
+	lost, heard := g.lost, g.heard
+	g.mu.Unlock()
+	for _, m := range lost {
+		if !x.hurt(m.sent.Add(-harness.AnswerTime)) {
+			x.Violate("%s: %+v is not heard, though nothing has happened", m.listener, m.message)
+		}
+	}
+	counted := 0.0
+	for _, p := range x.C.ByRole("proxy") {
+		all := harness.Scrape(x.T, p.Admin)
+		gaps, _ := all.Sum("dunlin_proxy_pubsub_gaps_total")
+		messages, _ := all.Sum("dunlin_proxy_lost_messages_total")
+		counted += gaps + messages
+	}
+	if len(lost) > 0 && counted == 0 && x.Network == nil {
+		x.Violate("%d messages are lost, and no proxy counts any", len(lost))
+	}
+	x.T.Logf("channels: %d messages were heard, %d were not", heard, len(lost))
+}
