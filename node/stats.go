@@ -19,17 +19,18 @@ import (
 // Stats is what a node has done and holds. Where a comment names no time, the number counts since
 // the start: CONFIG RESETSTAT concerns only what INFO and LATENCY show.
 type Stats struct {
-	Commands  [command.NumIDs]uint64 // executed or redirected, by command or subcommand
-	Requests  uint64                 // of all kinds, unknown commands included
-	OfClients uint64                 // those of them that members did not send for themselves
-	Errors    uint64                 // error replies, redirections apart
-	Hits      uint64                 // keys found by commands that read
-	Misses    uint64
-	Moved     uint64  // answered with MOVED
-	Waits     uint64  // told to wait for a take-over or a fence
-	Deferred  uint64  // answered later
-	Blocked   int64   // commands that wait for keys, and claims, now
-	OpsPerSec float64 // of OfClients, over the last 1.6 s
+	Commands   [command.NumIDs]uint64 // executed or redirected, by command or subcommand
+	Requests   uint64                 // of all kinds, unknown commands included
+	OfClients  uint64                 // those of them that members did not send for themselves
+	Errors     uint64                 // error replies, redirections apart
+	Hits       uint64                 // keys found by commands that read
+	Misses     uint64
+	Moved      uint64  // answered with MOVED
+	Waits      uint64  // told to wait for a take-over or a fence
+	Deferred   uint64  // answered later
+	Blocked    int64   // commands that wait for keys, and claims, now
+	MaxBlocked int64   // how many may
+	OpsPerSec  float64 // of OfClients, over the last 1.6 s
 
 	Clients     int    // now
 	MaxClients  int    // more are refused
@@ -103,7 +104,7 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 		Commands: total.count.Commands, Requests: total.count.Executed, OfClients: total.count.OfClients(), Errors: total.count.Errors,
 		Hits: total.count.Hits, Misses: total.count.Misses,
 		Moved: total.count.Moved, Waits: total.count.Waits, Deferred: total.count.Deferred, OpsPerSec: total.rate,
-		Blocked: n.waiters.Load(),
+		Blocked: n.waiters.Load(), MaxBlocked: maxBlocked,
 		Clients: total.clients, Pipes: total.pipes, Peers: total.peers,
 		Connections: total.count.Connections, Rejected: total.count.Rejected, SlowReaders: total.count.SlowReaders,
 		Starved: total.count.Starved, Pushed: total.count.Pushed, SlowSubscribers: total.count.SlowSubscribers,

@@ -81,8 +81,16 @@ var (
 	memoryClasses = [][2]string{{"sum by (class) (dunlin_node_memory_bytes)", "{{class}}"}, {"sum(dunlin_node_memory_limit_bytes)", "limit"}}
 	keysGone      = [][2]string{perMember("dunlin_node_evicted_keys_total", "evicted"), perMember("dunlin_node_expired_keys_total", "expired")}
 	owned         = [][2]string{{"dunlin_partitions_owned > 0", "{{member}}"}}
-	loopsBusy     = [][2]string{{rate("dunlin_loop_busy_seconds_total"), "{{instance}} loop {{loop}}"}}
-	batches       = average("dunlin_proxy_batch_requests")
+	waiting       = [][2]string{level("dunlin_proxy_blocked_clients", "")}
+	subscriptions = [][2]string{level("dunlin_proxy_subscriptions", "")}
+	lostMessages  = [][2]string{perMember("dunlin_node_lost_messages_total", "lost"), perMember("dunlin_node_lost_keyspace_events_total", "lost notifications")}
+	messages      = [][2]string{
+		total("dunlin_proxy_heard_messages_total", "from nodes"), total("dunlin_proxy_pushed_messages_total", "to subscribers"),
+		total("dunlin_proxy_lost_messages_total", "lost"), total("dunlin_proxy_pubsub_gaps_total", "channels with gaps"),
+		total("dunlin_proxy_slow_subscribers_total", "slow subscribers closed"),
+	}
+	loopsBusy = [][2]string{{rate("dunlin_loop_busy_seconds_total"), "{{instance}} loop {{loop}}"}}
+	batches   = average("dunlin_proxy_batch_requests")
 )
 
 var boards = []board{
@@ -100,6 +108,9 @@ var boards = []board{
 		{"Largest keys", "bytes", [][2]string{{"topk(5, dunlin_node_big_key_bytes)", "{{member}} {{rank}}"}}, look{}},
 		{"Connections, share of the limit", "percentunit", [][2]string{{"dunlin_node_clients / dunlin_node_clients_limit", "{{member}}"}}, look{}},
 		{"Error replies", "ops", [][2]string{perMember("dunlin_node_errors_total", "")}, look{}},
+		{"Blocking commands that wait", "short", [][2]string{level("dunlin_node_blocked_commands", "")}, look{}},
+		{"Messages", "ops", append(lostMessages, perMember("dunlin_node_published_messages_total", "published"),
+			perMember("dunlin_node_pushed_messages_total", "sent")), look{}},
 	}},
 	{"proxy.json", "Dunlin: proxies", []graph{
 		{"Time from command to reply", "s", quantiles("dunlin_proxy_command_duration_seconds"), look{}},
@@ -120,6 +131,13 @@ var boards = []board{
 			total("dunlin_proxy_expired_requests_total", "parked too long"),
 			total("dunlin_proxy_lost_replies_total", "lost replies"),
 			total("dunlin_proxy_node_refusals_total", "refused by nodes")}, look{}},
+		{"Clients that wait", "short", waiting, look{stack: true}},
+		{"Blocking commands over several nodes, and elements put back", "ops", [][2]string{
+			total("dunlin_proxy_claiming_commands_total", "keys of several slots"),
+			total("dunlin_proxy_returns_total", "put back"),
+			total("dunlin_proxy_lost_returns_total", "lost")}, look{}},
+		{"Subscriptions", "short", subscriptions, look{stack: true}},
+		{"Messages", "ops", messages, look{}},
 	}},
 	{"topology.json", "Dunlin: topology", []graph{
 		{"Epoch by member", "short", [][2]string{level("dunlin_table_epoch", "")}, look{}},
@@ -184,6 +202,12 @@ var overview = []graph{
 	{"Connections closed", "ops", [][2]string{
 		perMember("dunlin_node_starved_connections_total", "memory"), perMember("dunlin_node_slow_connections_total", "slow"),
 	}, look{width: 8, help: "Connections closed because there was no memory for their buffers, or because the client did not read its replies."}},
+
+	headline("Waiting and pub/sub"),
+	{"Clients that wait", "short", waiting, look{width: 8, stack: true, help: "In a blocking command, in WAIT, or because of CLIENT PAUSE."}},
+	{"Subscriptions", "short", subscriptions, look{width: 8, stack: true}},
+	{"Messages", "ops", messages, look{width: 8,
+		help: "Gaps are normal when a node dies. Lost messages mean that a proxy or a client reads too slowly."}},
 
 	headline("Processes"),
 	{"Loops busy", "percentunit", loopsBusy, look{width: 8, help: "Share of the time in which an event loop had work. Near 1, add a node or a proxy."}},

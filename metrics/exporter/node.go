@@ -47,6 +47,8 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Deferred) }),
 	gauge("dunlin_node_blocked_commands", "Blocking commands that wait here for a value, those of proxies included.",
 		func(s *node.Stats) float64 { return float64(s.Blocked) }),
+	gauge("dunlin_node_blocked_commands_limit", "Number of such commands beyond which more get an error.",
+		func(s *node.Stats) float64 { return float64(s.MaxBlocked) }),
 
 	gauge("dunlin_node_clients", "Client connections.",
 		func(s *node.Stats) float64 { return float64(s.Clients) }),
