@@ -432,7 +432,29 @@ func (f *Feed) missing(now time.Time) (all []absence) {
 
 // hurt reports whether pipes may have broken since then.
 func (x *Rig) hurt(since time.Time) bool {
-	return (x.relayed || x.Network != nil || x.Pulse.Missed(since, time.Now()) >= MachineLimit || x.diedSince(since)) && x.poppedWithPipes() > 0
+	return (x.relayed || x.Network != nil || x.Pulse.Missed(since, time.Now()) >= MachineLimit || x.diedSince(since) || x.gaveUpSince(since)) &&
+		x.poppedWithPipes() > 0
+}
+
+// gaveUpSince reports whether a member's log says since then that a node was given up because it was silent, or that it
+// stood still: on a busy machine.
+func (x *Rig) gaveUpSince(since time.Time) bool {
+	for _, m := range x.C.Members {
+		log, err := os.ReadFile(m.Logged)
+		if err != nil {
+			return true
+		}
+		for line := range strings.Lines(string(log)) {
+			if !strings.Contains(line, "sent nothing for too long") && !strings.Contains(line, "msg=fenced") {
+				continue
+			}
+			stamp, _, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
+			if at, err := time.Parse(time.RFC3339, stamp); err != nil || at.After(since) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // diedSince reports whether a node has died, or stood still, since then.

@@ -36,6 +36,9 @@ func upgrade(t *testing.T, from string, roles ...string) {
 	harness.SkipUnderRace(t)
 	x := StartWith(t, Options{Copies: 2, Mixers: 2, Batch: 16, Rest: 4 * time.Millisecond, path: harness.BuildOf(t, from)})
 	x.KeepsAll.Store(true)
+	if from != firstRelease {
+		harness.Eventually(t, harness.ReadyTimeout, "the old members speak their level", func() bool { return x.Tables.Table().Level > 0 })
+	}
 	before := x.Tables.Table().Level
 	var members []*harness.Member
 	for _, role := range roles {
