@@ -154,6 +154,7 @@ function members(s, at) {
       figure(node, () => f.recent_hits + f.recent_misses ? percent(f.recent_hits / (f.recent_hits + f.recent_misses)) : "–"),
       !node ? "–" : f ? memberMemory(f, at.get(r.id)) : unknown,
       figure(node, () => num.format(f.keys)), node ? r.partitions : cell("n", "–"), figure(true, () => num.format(f.clients)),
+      figure(true, () => num.format(f.waiting || 0)), figure(!node, () => num.format(f.subscriptions || 0)), // older members do not say
       memberEpoch(r, s), r.role, r.addr);
   }));
 }

@@ -133,6 +133,7 @@ func (l *Local) AddNode(s Source, n Node) {
 			Hits:       stats.Hits,
 			Misses:     stats.Misses,
 			Clients:    stats.Clients,
+			Waiting:    stats.Blocked,
 			Commands:   stats.OfClients,
 			HotKeys:    hotKeys(stats.HotKeys),
 		}, d, err
@@ -144,8 +145,9 @@ func (l *Local) AddProxy(s Source, p Proxy) {
 	l.add(&member{source: s, ready: p.Ready, figures: func() (Member, Detail, error) {
 		stats, err := p.Stats()
 		return Member{
-			Role:     ring.RoleProxy.String(),
-			Clients:  stats.Clients,
+			Role:    ring.RoleProxy.String(),
+			Clients: stats.Clients,
+			Waiting: stats.Blocked, Subscriptions: int64(stats.Subscriptions),
 			Commands: stats.CommandsTotal(),
 		}, Detail{latency: stats.Latency}, err
 	}})

@@ -36,7 +36,7 @@ func TestStatus(t *testing.T) {
 	p := &fake.Proxy{Up: true}
 	p.Figures.Commands[command.Get] = 3
 	p.Figures.Commands[command.Set] = 4
-	p.Figures.Clients = 2
+	p.Figures.Clients, p.Figures.Blocked, p.Figures.Subscriptions = 2, 3, 4
 	l.AddProxy(fake.Source("p", 3, fake.TwoNodes()), p)
 
 	body := get(l, "/api/status")
@@ -59,7 +59,7 @@ func TestStatus(t *testing.T) {
 	}
 	m.UptimeSeconds = 0
 	want := status.Member{ID: "p", Boot: 3, Role: "proxy", Addr: "10.9.9.9:6379", Ready: true, Epoch: 7,
-		Clients: 2, Commands: 7, RecentSeconds: 1, CommandsPerSecond: 7}
+		Clients: 2, Waiting: 3, Subscriptions: 4, Commands: 7, RecentSeconds: 1, CommandsPerSecond: 7}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("member %+v, want %+v", m, want)
 	}

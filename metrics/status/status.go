@@ -57,8 +57,10 @@ type Member struct {
 	Hits       uint64 `json:"hits"` // since the start
 	Misses     uint64 `json:"misses"`
 
-	Clients  int    `json:"clients"`
-	Commands uint64 `json:"commands"`
+	Clients       int    `json:"clients"`
+	Waiting       int64  `json:"waiting"`       // a proxy's clients and a node's commands that wait for keys, or in WAIT
+	Subscriptions int64  `json:"subscriptions"` // of a proxy's clients
+	Commands      uint64 `json:"commands"`
 
 	// Rates cover the last RecentSeconds: about the same time for all members, less for one that
 	// has just started; 0 from an older dunlin.
