@@ -38,6 +38,9 @@ type functionChange struct {
 const (
 	// maxDump is the longest payload of FUNCTION RESTORE, in bytes.
 	maxDump = script.MaxLibrariesSize + 64<<10
+	// copiesOfCode is how often the code of new libraries is copied: as it is, encoded, and in the request to the
+	// coordinator.
+	copiesOfCode = 3
 	// changePause is how long a change waits until it looks whether the node has the document that came first.
 	changePause = 5 * time.Millisecond
 )
@@ -54,14 +57,26 @@ func changeFunctions(r *request) {
 		r.Fail(text)
 		return
 	}
-	c.charged = int64(len(c.word))
-	if !c.heap.Charge(c.charged) {
+	copies := int64(1)
+	if c.kind == command.FunctionLoad {
+		copies += copiesOfCode
+	}
+	if !c.charge(copies * int64(len(c.word))) {
 		r.Fail(exec.ErrOOM)
 		return
 	}
 	c.word = bytes.Clone(c.word)
 	c.timing = r.timingLater()
 	r.workLater(c, settles, unkeyed)
+}
+
+// charge takes memory until the change ends. It reports false if there is none.
+func (c *functionChange) charge(bytes int64) bool {
+	ok := c.heap.Charge(bytes)
+	if ok {
+		c.charged += bytes
+	}
+	return ok
 }
 
 // parse reads the arguments. text is an error.
@@ -136,7 +151,11 @@ func (c *functionChange) libraries() (more []*script.FunctionLibrary, err error)
 	case command.FunctionLoad:
 		codes = []string{string(c.word)}
 	case command.FunctionRestore:
-		if codes, err = script.ReadDump(c.word); err != nil {
+		codes, err = script.ReadDump(c.word, func(bytes int64) bool { return c.charge(copiesOfCode * bytes) })
+		if errors.Is(err, script.ErrMemory) {
+			err = errScriptMemory
+		}
+		if err != nil {
 			return nil, err
 		}
 	default:
@@ -180,6 +199,7 @@ func (c *functionChange) register(l *script.FunctionLibrary) (err error) {
 	if err = l.Compile(); err != nil {
 		return err
 	}
+	defer l.Forget()
 	x := n.scripts.runners.Get().(*runner)
 	x.begin(&c.scriptRun)
 	whole := false

@@ -1,7 +1,10 @@
 package node
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/rdb"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/node/script"
@@ -326,4 +330,80 @@ func TestFunctionsInTransactions(t *testing.T) {
 	if got := string(p.read()); !strings.HasPrefix(got, push(1, "*4\r\n:1\r\n:2\r\n:3\r\n$")) {
 		t.Errorf("EXEC answers %q", got)
 	}
+}
+
+// TestFunctionDumpsAreBounded: a payload that decompresses to much more than a cluster can have is refused before that.
+func TestFunctionDumpsAreBounded(t *testing.T) {
+	n := startLeveled(t)
+	c := dial(t, n.Addr())
+	// A library of n times the same byte, as LZF: a literal, and copies of what is behind.
+	bomb := func(n int) []byte {
+		packed := []byte{0, 'x'}
+		for left := n - 1; left > 0; {
+			size := min(left, 264)
+			if size < 9 {
+				packed = append(packed, byte(left-1))
+				packed = append(packed, strings.Repeat("x", left)...)
+				break
+			}
+			packed = append(packed, 7<<5, byte(size-9), 0)
+			left -= size
+		}
+		b := binary.BigEndian.AppendUint32([]byte{245, 0xc3, 0x80}, uint32(len(packed)))
+		b = binary.BigEndian.AppendUint32(append(b, 0x80), uint32(n))
+		return append(b, packed...)
+	}
+	const many = "(error) ERR there are too many functions: a cluster can have 256 libraries with 2048 functions and 4 MiB"
+	for _, test := range []struct {
+		libraries, length int
+		want              string
+	}{
+		{1, command.MaxScript, "(error) ERR Missing library metadata"},
+		{1, command.MaxScript + 1, "(error) " + errLongLibrary},
+		{5, command.MaxScript, many},
+		{200, command.MaxScript, many},
+		{script.MaxLibraries + 1, 100, many},
+		{1 << 15, 100, many},
+	} {
+		payload := bytes.Repeat(bomb(test.length), test.libraries)
+		payload = rdb.AppendFoot(payload, rdb.Sum(0, payload))
+		c.sendArgs([]byte("FUNCTION"), []byte("RESTORE"), payload)
+		if got := c.next(); got != test.want {
+			t.Errorf("%d libraries of %d bytes: %s", test.libraries, test.length, got)
+		}
+	}
+	eventually(t, "all memory is given back", func() bool { return n.lists.Load() == 0 })
+}
+
+// TestLoadOfGoneClient: a library of a client that has left ends soon, and changes nothing.
+func TestLoadOfGoneClient(t *testing.T) {
+	n := startLeveled(t)
+	c := dial(t, n.Addr())
+	n.scripts.keyless.mu.Lock() // so that it waits for its place
+	free := n.scripts.keyless.free
+	n.scripts.keyless.free = 0
+	n.scripts.keyless.mu.Unlock()
+	c.send(`FUNCTION LOAD "#!lua name=a\nredis.register_function('f', function() end)"`)
+	eventually(t, "it waits", n.scripts.keyless.hasWaiting)
+	reset(t, c)
+	eventually(t, "it has ended", func() bool { return !n.scripts.keyless.hasWaiting() && n.lists.Load() == 0 })
+	n.scripts.keyless.mu.Lock()
+	n.scripts.keyless.free = free
+	n.scripts.keyless.mu.Unlock()
+	dial(t, n.Addr()).want("FUNCTION LIST", "(empty array)")
+}
+
+// TestFunctionsNotEverywhere: the reply says what has become of a change that not all members have.
+func TestFunctionsNotEverywhere(t *testing.T) {
+	n := startLeveled(t)
+	n.SetSettings(&lateSettings{settingsOf{n: n}})
+	dial(t, n.Addr()).want(`FUNCTION LOAD "#!lua name=a\nredis.register_function('f', function() end)"`,
+		"(error) ERR the cluster's settings have changed, but are not applied yet by b")
+}
+
+// lateSettings is a SettingsSource of a cluster with a member that is late.
+type lateSettings struct{ settingsOf }
+
+func (*lateSettings) ConfigureFrom(context.Context, [32]byte, map[string]string) error {
+	return errors.New("the cluster's settings have changed, but are not applied yet by b")
 }

@@ -57,8 +57,8 @@
 // # Order
 //
 // A client's commands on one key are executed in the order in which the client sent them: see
-// package order. While a command over the whole cluster is in flight, no other command of its
-// session is.
+// package order. While a command over the whole cluster is in flight, or one that changes functions, no other
+// command of its session is.
 //
 // # Bounds
 //

@@ -10,11 +10,9 @@ const (
 
 // Errors about the payload of FUNCTION RESTORE.
 var (
-	ErrNoFunction   = errors.New("given type is not a function")
-	ErrOldFunction  = errors.New("Pre-GA function format not supported")
-	ErrLibrary      = errors.New("failed loading library data")
-	ErrLongLibrary  = errors.New("the library is longer than 1 MiB")
-	ErrManyFunction = errors.New("the payload has too many libraries")
+	ErrNoFunction  = errors.New("given type is not a function")
+	ErrOldFunction = errors.New("Pre-GA function format not supported")
+	ErrLibrary     = errors.New("failed loading library data")
 )
 
 // AppendFunctions appends the payload of FUNCTION DUMP for libraries of that code.
@@ -26,11 +24,11 @@ func AppendFunctions(dst []byte, libraries []string) []byte {
 	return AppendFoot(dst, Sum(0, dst[begun:]))
 }
 
-// ReadFunctions returns the code of the libraries in a payload that Check has accepted: up to most of them, each up
-// to longest bytes.
-func ReadFunctions(payload []byte, most, longest int) (libraries []string, err error) {
+// ReadFunctions returns the code of the libraries in a payload that Check has accepted: of one more than most, if there
+// are as many.
+func ReadFunctions(payload []byte, most int) (libraries []String, err error) {
 	r := reader(payload[:len(payload)-FootSize])
-	for len(r) > 0 {
+	for len(r) > 0 && len(libraries) <= most {
 		switch kind, _ := r.next(1); kind[0] {
 		case opcodeFunction:
 		case opcodeOldFunction:
@@ -39,15 +37,10 @@ func ReadFunctions(payload []byte, most, longest int) (libraries []string, err e
 			return nil, ErrNoFunction
 		}
 		s, err := r.string()
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, ErrLibrary
-		case s.Len() > longest:
-			return nil, ErrLongLibrary
-		case len(libraries) == most:
-			return nil, ErrManyFunction
 		}
-		libraries = append(libraries, string(s.Append(make([]byte, 0, s.Len()))))
+		libraries = append(libraries, s)
 	}
 	return libraries, nil
 }

@@ -118,6 +118,9 @@ func (l *FunctionLibrary) Compile() (err error) {
 	return nil
 }
 
+// Forget forgets what Compile has made.
+func (l *FunctionLibrary) Forget() { l.proto = nil }
+
 // Size is about how many bytes the library takes.
 func (l *FunctionLibrary) Size() int64 {
 	size := 2*int64(len(l.Code)) + l.size + int64(len(l.Functions))*400 + 1000

@@ -18,6 +18,11 @@ const (
 	MaxLibrariesSize = 4 << 20 // of their encodings, in bytes
 )
 
+// ErrMemory is the error of ReadDump when there is no memory for the libraries.
+var ErrMemory = errors.New("no memory for the libraries")
+
+var errLongLibrary = errors.New("ERR the library is longer than 1 MiB")
+
 var errManyFunctions = errors.New("ERR there are too many functions: a cluster can have 256 libraries with 2048 functions and 4 MiB")
 
 // A FunctionSet is the libraries of a cluster, and their functions. It never changes; nil is empty.
@@ -126,17 +131,34 @@ func (s *FunctionSet) Dump() []byte {
 	return rdb.AppendFunctions(make([]byte, 0, size+64+rdb.MaxHead*len(codes)), codes)
 }
 
-// ReadDump returns the code of the libraries in the payload of a FUNCTION DUMP, redis-server's too. The error is the
-// text of the reply.
-func ReadDump(payload []byte) (codes []string, err error) {
+// ReadDump returns the code of the libraries in the payload of a FUNCTION DUMP, redis-server's too. It has charge take
+// the bytes that they take before it decompresses them. The error is the text of the reply, or ErrMemory.
+func ReadDump(payload []byte, charge func(bytes int64) bool) (codes []string, err error) {
 	if rdb.Check(payload) != nil {
 		return nil, errors.New("ERR DUMP payload version or checksum are wrong")
 	}
-	switch codes, err = rdb.ReadFunctions(payload, MaxLibraries, command.MaxScript); {
+	libraries, err := rdb.ReadFunctions(payload, MaxLibraries)
+	switch {
 	case errors.Is(err, rdb.ErrLibrary):
 		return nil, errors.New("ERR Failed loading library data")
 	case err != nil:
 		return nil, fmt.Errorf("ERR %w", err)
+	}
+	size := 0
+	for i := range libraries {
+		if libraries[i].Len() > command.MaxScript {
+			return nil, errLongLibrary
+		}
+		size += libraries[i].Len()
+	}
+	switch {
+	case len(libraries) > MaxLibraries || size > MaxLibrariesSize:
+		return nil, errManyFunctions
+	case !charge(int64(size)):
+		return nil, ErrMemory
+	}
+	for i := range libraries {
+		codes = append(codes, string(libraries[i].Append(nil)))
 	}
 	return codes, nil
 }
