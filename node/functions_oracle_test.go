@@ -3,6 +3,7 @@ package node
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
@@ -123,6 +124,7 @@ var oracleFunctions = []string{
 func TestFunctionsOracle(t *testing.T) {
 	real := dial(t, redistest.Start(t))
 	ours := dial(t, startLeveled(t).Addr())
+	ours.patience = 2 * time.Minute // with the race detector, for libraries without an end
 	compare := func(line string) {
 		t.Helper()
 		if got, want := ours.do(line), real.do(line); got != want {

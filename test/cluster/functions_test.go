@@ -90,7 +90,21 @@ func TestFunctions(t *testing.T) {
 			t.Errorf("%s answers %q", m.ID, got)
 		}
 	}
+	// The death of a node, also of the coordinator, loses no function, and keeps nobody from changing them for long.
 	w := harness.DialWire(t, c.Proxy(0).Addr)
+	for i := range 2 {
+		c.Node(i).Kill()
+		harness.Eventually(t, harness.ReadyTimeout, "functions can be changed", func() bool {
+			return strings.HasPrefix(string(w.Do(loads("add", 8+i))), "$")
+		})
+		c.Converge(harness.ReadyTimeout)
+		calls(harness.DialWire(t, c.Proxy(1).Addr), "add", fmt.Sprintf(":%d", 8+i))
+		c.Node(i).Start()
+		c.Converge(harness.ReadyTimeout)
+	}
+	if got := string(w.Do("FUNCTION STATS")); !strings.Contains(got, ":21\r\n") {
+		t.Errorf("FUNCTION STATS answers %q, want 21 libraries", got)
+	}
 	w.Want("FUNCTION KILL", "(error) NOTBUSY No scripts in execution right now.")
 	w.Want("FUNCTION FLUSH", "OK")
 	harness.DialWire(t, c.Proxy(1).Addr).Want("FCALL add 1 k1", "(error) ERR Function not found")
