@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
@@ -108,4 +111,51 @@ func TestFunctions(t *testing.T) {
 	w.Want("FUNCTION KILL", "(error) NOTBUSY No scripts in execution right now.")
 	w.Want("FUNCTION FLUSH", "OK")
 	harness.DialWire(t, c.Proxy(1).Addr).Want("FCALL add 1 k1", "(error) ERR Function not found")
+}
+
+// TestFunctionsOfGoRedis: an ordinary client library loads, lists, calls, saves and restores functions, and understands
+// what is answered.
+func TestFunctionsOfGoRedis(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 2, 1)
+	addr := c.Proxy(0).Addr
+	harness.AwaitLevel(t, addr)
+	for _, protocol := range []int{2, 3} {
+		r := redis.NewClient(&redis.Options{Addr: addr, Protocol: protocol})
+		defer r.Close()
+		ctx := t.Context()
+		const code = "#!lua name=shop\n" +
+			"redis.register_function{function_name='stock', description='what is left', flags={'no-writes'}, " +
+			"callback=function(keys) return redis.call('GET', keys[1]) end}"
+		if name, err := r.FunctionLoadReplace(ctx, code).Result(); err != nil || name != "shop" {
+			t.Errorf("FunctionLoad: %q, %v", name, err)
+		}
+		want := redis.Library{Name: "shop", Engine: "LUA", Code: code,
+			Functions: []redis.Function{{Name: "stock", Description: "what is left", Flags: []string{"no-writes"}}}}
+		list, err := r.FunctionList(ctx, redis.FunctionListQuery{LibraryNamePattern: "sh*", WithCode: true}).Result()
+		if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], want) {
+			t.Errorf("FunctionList: %+v, %v", list, err)
+		}
+		r.Set(ctx, "k", "7", 0)
+		if got, err := r.FCallRO(ctx, "stock", []string{"k"}).Text(); err != nil || got != "7" {
+			t.Errorf("FCallRO: %q, %v", got, err)
+		}
+		stats, err := r.FunctionStats(ctx).Result()
+		if engines := stats.Engines; err != nil || stats.Running() || len(engines) != 1 || engines[0].FunctionsCount != 1 {
+			t.Errorf("FunctionStats: %+v, %v", stats, err)
+		}
+		dump, err := r.FunctionDump(ctx).Result()
+		if err != nil || r.FunctionFlush(ctx).Err() != nil {
+			t.Errorf("FunctionDump: %v", err)
+		}
+		if got, err := r.FunctionRestore(ctx, dump).Result(); err != nil || got != "OK" {
+			t.Errorf("FunctionRestore: %q, %v", got, err)
+		}
+		if got, err := r.FCall(ctx, "stock", []string{"k"}).Text(); err != nil || got != "7" {
+			t.Errorf("FCall: %q, %v", got, err)
+		}
+		if err = r.FunctionKill(ctx).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOTBUSY ") {
+			t.Errorf("FunctionKill: %v", err)
+		}
+	}
 }
