@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -159,6 +160,10 @@ func benchmark(ctx context.Context, tool, addr string, pipeline, n int, what ...
 	cmd.SysProcAttr = ownGroup()
 	out, err := cmd.Output()
 	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) { // an error reply ends it
+			return 0, fmt.Errorf("%s: %w: %s", redisBenchmark, err, lastLine(string(exit.Stderr)))
+		}
 		return 0, fmt.Errorf("%s: %w", redisBenchmark, err)
 	}
 	return perSecondOf(string(out))
