@@ -1,6 +1,8 @@
 package lists
 
 import (
+	"time"
+
 	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -56,9 +58,12 @@ func (l *list) popKeyed(from end) {
 
 // blmPop: BLMPOP timeout numkeys key... LEFT|RIGHT [COUNT count]
 func blmPop(r *exec.Request) {
-	if limit, ok := r.TimeoutArg(1); ok {
-		lmPopOr(r, 2, func(t engine.Txn) { r.AwaitKeys(t, engine.TypeList, limit) })
+	var limit time.Duration
+	limited := func() (ok bool) {
+		limit, ok = r.TimeoutArg(1)
+		return ok
 	}
+	lmPopOr(r, 2, limited, func(t engine.Txn) { r.AwaitKeys(t, engine.TypeList, limit) })
 }
 
 // blMove: BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout

@@ -174,12 +174,12 @@ func (l *list) inOneRun(from end, n int) int {
 
 // lmPop: LMPOP numkeys key... LEFT|RIGHT [COUNT count]
 func lmPop(r *exec.Request) {
-	lmPopOr(r, 1, func(engine.Txn) { r.Out = resp.AppendNullArray(r.Out, r.Version()) })
+	lmPopOr(r, 1, func() bool { return true }, func(engine.Txn) { r.Out = resp.AppendNullArray(r.Out, r.Version()) })
 }
 
 // lmPopOr pops from the first list that has elements, or calls none if there is none. Args[first] is
-// numkeys.
-func lmPopOr(r *exec.Request, first int, none func(t engine.Txn)) {
+// numkeys. limited checks, behind all other arguments, what stands before it.
+func lmPopOr(r *exec.Request, first int, limited func() bool, none func(t engine.Txn)) {
 	numKeys, ok := intArg(r, first, 1, ErrNumKeys)
 	if !ok {
 		return
@@ -202,6 +202,9 @@ func lmPopOr(r *exec.Request, first int, none func(t engine.Txn)) {
 		if count, ok = intArg(r, i+1, 1, ErrCountAtLeast); !ok {
 			return
 		}
+	}
+	if !limited() {
+		return
 	}
 	count = max(count, 1)
 	locks := r.LockKeys()

@@ -1,6 +1,8 @@
 package sortedsets
 
 import (
+	"time"
+
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -39,7 +41,10 @@ func bzPop(r *exec.Request, last bool) {
 
 // bzmPop: BZMPOP timeout numkeys key... MIN|MAX [COUNT count]
 func bzmPop(r *exec.Request) {
-	if limit, ok := r.TimeoutArg(1); ok {
-		zmPopOr(r, r.Args[1:], func(t engine.Txn) { r.AwaitKeys(t, engine.TypeZSet, limit) })
+	var limit time.Duration
+	limited := func() (ok bool) {
+		limit, ok = r.TimeoutArg(1)
+		return ok
 	}
+	zmPopOr(r, r.Args[1:], limited, func(t engine.Txn) { r.AwaitKeys(t, engine.TypeZSet, limit) })
 }

@@ -152,14 +152,18 @@ func (s *sorted) first(n int, last bool) Span {
 
 // zMPop: ZMPOP numkeys key... MIN|MAX [COUNT count]
 func zMPop(r *exec.Request) {
-	zmPopOr(r, r.Args, func(engine.Txn) { r.Out = resp.AppendNullArray(r.Out, r.Version()) })
+	zmPopOr(r, r.Args, func() bool { return true }, func(engine.Txn) { r.Out = resp.AppendNullArray(r.Out, r.Version()) })
 }
 
-// zmPopOr pops from the first set that has members, or calls none if there is none. args[1] is numkeys.
-func zmPopOr(r *exec.Request, args [][]byte, none func(t engine.Txn)) {
+// zmPopOr pops from the first set that has members, or calls none if there is none. args[1] is numkeys. limited
+// checks, behind all other arguments, what stands before it.
+func zmPopOr(r *exec.Request, args [][]byte, limited func() bool, none func(t engine.Txn)) {
 	keys, last, count, problem := parseMPop(args)
 	if problem != "" {
 		r.Fail(problem)
+		return
+	}
+	if !limited() {
 		return
 	}
 	locks := r.LockElements()
