@@ -199,18 +199,20 @@ func (ws *allBlocked) expire() {
 	ws.arm()
 }
 
-// endBy ends a wait, unless the command was served. At a node that may not serve the partition now, the
-// command is refused instead.
+// endBy ends a wait, unless the command was served. At a node that may not serve the partition now, and if there
+// is no reply, the command is refused.
 func (ws *allBlocked) endBy(w *blocked, reply func() []byte) {
 	if !w.leave() {
 		return
 	}
 	w.answer(func(r *request) {
-		if r.Partition = ring.Partition(w.slot); r.serves(r.Partition) {
+		r.Partition = ring.Partition(w.slot)
+		switch serves := r.serves(r.Partition); {
+		case serves && reply != nil:
 			r.answer(&exec.Gathered{Head: reply()})
-		} else if r.conn.pipe == nil {
+		case !serves && r.conn.pipe == nil:
 			r.refuse(w.slot, r.Partition)
-		} else {
+		default:
 			r.replyWait()
 			r.latch(r.Partition)
 		}
@@ -250,8 +252,7 @@ func (ws *allBlocked) reviewAll() {
 
 func (ws *allBlocked) reviewSome() {
 	ws.reviewing = false
-	n := ws.worker.node
-	view := n.view.Load()
+	view := ws.worker.node.view.Load()
 	for left := blockedAtOnce; left > 0; left-- {
 		w := ws.first
 		if w == nil || w.reviewed == ws.review {
@@ -260,20 +261,26 @@ func (ws *allBlocked) reviewSome() {
 		ws.unlink(w)
 		w.reviewed = ws.review
 		ws.pushBack(w)
-		switch {
-		case w.conn.closed:
-			if w.leave() {
-				w.end()
-			}
-		case view.Standing[ring.Partition(w.slot)] != ownership.Serving:
-			ws.endBy(w, w.timeout)
-		default:
-			left -= w.keys / blockedKeys
-			n.engine.Recheck(&w.Waiter, ws.worker.loop.UnixMilli())
-		}
+		left -= w.keys / blockedKeys
+		ws.look(w, view)
 	}
 	ws.reviewing = true
 	ws.worker.turns.take(ws.reviewSome)
+}
+
+// look reviews one wait. The partition may be served again by the next view: the wait ends nonetheless, and its time
+// is not up.
+func (ws *allBlocked) look(w *blocked, view *ownership.View) {
+	switch {
+	case w.conn.closed:
+		if w.leave() {
+			w.end()
+		}
+	case view.Standing[ring.Partition(w.slot)] != ownership.Serving:
+		ws.endBy(w, nil)
+	default:
+		ws.worker.node.engine.Recheck(&w.Waiter, ws.worker.loop.UnixMilli())
+	}
 }
 
 // reviewBlocked has all loops look at their waits, since a new view is obeyed or a fence has ended.

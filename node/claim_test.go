@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -112,6 +114,31 @@ func TestClaimErrors(t *testing.T) {
 	p.want("DUNLIN PASS l 1 k", "OK")
 	c.want("DUNLIN CLAIM 0 l k", "(error) "+errBadClaim)
 	p.want("DUNLIN CLAIM 0 l a b c d e f g", "(error) "+errCrossSlot)
+}
+
+// TestReviewByAnOlderView: a command that waits for a partition that was away and is back is refused. Its time is not up.
+func TestReviewByAnOlderView(t *testing.T) {
+	n := startLeveled(t)
+	p, c := claimPipe(t, n), dial(t, n.Addr())
+	p.send("BLPOP q 100")
+	p.wantRaw(later(1))
+	c.send("BLPOP q 100")
+	awaitBlocked(t, n, 2)
+	away := *n.view.Load()
+	away.Standing[ring.PartitionOf([]byte("q"))] = ownership.Foreign
+	err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		ws := &n.workers[l.Index()].blocked
+		for ws.first != nil {
+			ws.look(ws.first, &away)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(p.read()); !strings.HasPrefix(got, string(member.AppendCompletion(nil, 1))+"-DUNLINWAIT") {
+		t.Errorf("a proxy gets %q, want a refusal", got)
+	}
+	c.wantNext("(error) " + errTakingOver)
 }
 
 // TestClaimMoves: a claim whose partition goes to another node comes back.
