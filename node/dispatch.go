@@ -147,7 +147,7 @@ func (r *request) dispatchOther(c *command.Command) {
 	}
 	switch {
 	case cn.State.Queues(c):
-		r.Out = cn.State.Enqueue(c, r.Args, r.Out)
+		r.enqueue(c)
 		return
 	case isConfigSet(c, r.Args):
 		r.configureLater()

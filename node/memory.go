@@ -217,7 +217,7 @@ func (cn *conn) chargeParser() {
 
 // otherBytes is what the connection takes outside of its buffers.
 func (cn *conn) otherBytes() int {
-	n := connMemory + cn.parser.Overhead() + cn.State.QueuedBytes() + cn.jobs.charge + cn.blockedCharge
+	n := connMemory + cn.parser.Overhead() + cn.State.OwnBytes() + cn.jobs.charge + cn.blockedCharge
 	if cn.Upload != nil {
 		n += cn.Upload.Kept
 	}

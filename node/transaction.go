@@ -97,6 +97,17 @@ func (r *request) named(id command.ID) {
 	r.conn.State.LastCmd = id
 }
 
+// enqueue queues the command at hand. If it is long it stays where it was read.
+func (r *request) enqueue(c *command.Command) {
+	var in session.Input
+	if isLong(r.Args) {
+		if b := r.keepInput(); b != nil {
+			in = b
+		}
+	}
+	r.Out = r.conn.State.Enqueue(c, r.Args, in, r.Out)
+}
+
 // execute: EXEC of a client of this node.
 func execute(r *request) {
 	r.named(command.Exec)

@@ -152,7 +152,12 @@ func (x *transaction) begin(r *request) (ended bool) {
 		r.Transaction, r.InTransaction = t.Within(), true
 		defer func() { r.InTransaction = false }()
 	}
-	cn.State.EndTransaction()
+	cn.State.TakeTransaction()
+	defer func() {
+		if ended {
+			x.Release()
+		}
+	}()
 	if changed := x.check(r, r.Transaction); changed || !r.Room(exec.LineRoom) {
 		return true
 	}
@@ -470,6 +475,7 @@ func (x *transaction) end(heap exec.Heap) {
 	x.charged = 0
 	x.replies.End()
 	x.input.Release()
+	x.Release()
 }
 
 // release ends the hold.

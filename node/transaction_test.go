@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"math/bits"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -161,6 +162,36 @@ func heldBy(t *testing.T, n *Node) int64 {
 		t.Fatal(err)
 	}
 	return each[0] + each[1]
+}
+
+// TestLongArgumentsAreQueuedInPlace: a loop that copied them would serve nobody else meanwhile.
+func TestLongArgumentsAreQueuedInPlace(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
+	request := bigRequest(t, "SET k BIG", bigValue(30<<20, 1))
+	empty := heldBy(t, n)
+	for _, end := range []string{"EXEC", "DISCARD", "RESET", ""} {
+		c := dial(t, n.Addr())
+		c.want("MULTI", "OK")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c.sendRaw(request)
+		if got := c.next(); got != "QUEUED" {
+			t.Fatalf("SET answers %s", got)
+		}
+		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 15<<20 {
+			t.Errorf("%d bytes are allocated", after.TotalAlloc-before.TotalAlloc)
+		}
+		if held := heldBy(t, n) - empty; held < 30<<20 || held > 50<<20 {
+			t.Errorf("%d bytes are counted", held)
+		}
+		if end == "" {
+			c.conn.Close()
+		} else {
+			c.do(end)
+		}
+		eventually(t, "they are given back", func() bool { return heldBy(t, n)-empty < 8<<20 })
+	}
+	dial(t, n.Addr()).want("STRLEN k", fmt.Sprintf("(integer) %d", 30<<20))
 }
 
 // A queue is bounded, and counts as its connection's memory.

@@ -92,6 +92,16 @@ func (s *client) Take(raw []byte) order.Body {
 	return nil
 }
 
+// takeLong takes the input over in which a long request lies. nil: it must be copied.
+func (s *client) takeLong(raw []byte) session.Input {
+	if len(raw) > chunkBytes {
+		if b := s.conn.TakeInput(raw); b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
 // Keep implements order.Owner: it charges parked requests to the connection.
 func (s *client) Keep(n int) bool {
 	s.kept += n
@@ -224,7 +234,7 @@ func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 		return s.script(row, args, raw)
 	}
 	if !refused && s.state.Queues(row) {
-		out = s.state.Enqueue(row, args, out)
+		out = s.state.Enqueue(row, args, s.takeLong(raw), out)
 		s.chargeOther()
 	} else if !refused && row.Flags&command.Blocking != 0 && row.Route == command.Key {
 		return s.forwardBlocking(row, args, raw)

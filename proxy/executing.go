@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"runtime/debug"
 	"slices"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/proxy/order"
@@ -14,14 +16,17 @@ import (
 // executing is EXEC of a long transaction: of more than maxKeys commands, of more than chunkBytes,
 // or with slow commands that need no node. Its loop divides the commands among the parts in turns of
 // maxKeys words or chunkBytes, executes those that need no node in such turns, and then sends the
-// parts.
+// parts. If the arguments are long, a goroutine divides the commands: one argument may be longer than a
+// turn may take.
 type executing struct {
 	s       *client
 	tx      *session.Transaction
 	t       *transaction
 	lane    order.Lane
 	queued  bool // it waits for its turn
+	apart   bool // a goroutine divides it: only that may use tx and t
 	divided bool // all watched keys and commands are in their parts
+	refused bool // the keys lie in several slots and must not
 
 	watched int // so many pieces of watched keys are in their part
 	next    int // the command that is divided next
@@ -36,22 +41,28 @@ type executing struct {
 	encoded int             // so many of its arguments are in the part's body
 
 	size int // of the requests, at most; charged to the session
+	own  int // of tx; charged to the session
 }
+
+// apartBytes is from how many bytes of arguments on a goroutine divides a transaction.
+const apartBytes = 1 << 20
 
 // wordBytes of long arguments make a turn as long as another word.
 const wordBytes = chunkBytes / maxKeys
 
 // execInTurns starts EXEC of a long transaction.
 func (s *client) execInTurns(tx *session.Transaction) {
-	size := s.state.QueuedBytes()
+	size, own := s.state.QueuedBytes(), s.state.OwnBytes()
 	if !s.Keep(size) {
 		s.state.EndTransaction()
 		s.chargeOther()
 		s.answer(errNotParked)
 		return
 	}
+	s.state.TakeTransaction()
+	s.kept += own
 	heavy := slices.ContainsFunc(tx.Queue, func(q session.Queued) bool { return q.Cmd.Flags&command.Heavy != 0 })
-	x := &executing{s: s, tx: tx, t: s.newTransaction(tx), lane: s.laneFor(size, heavy), size: size}
+	x := &executing{s: s, tx: tx, t: s.newTransaction(tx), lane: s.laneFor(size, heavy), size: size, own: own}
 	s.w.stats.Commands[command.Exec]++
 	x.t.seq = s.tail
 	s.issue()
@@ -61,7 +72,7 @@ func (s *client) execInTurns(tx *session.Transaction) {
 
 func (x *executing) goOn() {
 	s := x.s
-	if x.queued || s.long != x || s.waitsFor != nil || x.divided && !s.enterLane(x.lane) {
+	if x.queued || x.apart || s.long != x || s.waitsFor != nil || x.divided && !s.enterLane(x.lane) {
 		return
 	}
 	x.queued = true
@@ -73,11 +84,14 @@ func (x *executing) turn() {
 	switch entries := len(x.t.entries); {
 	case x.s.long != x: // the client has gone
 		return
+	case x.refused:
+		x.refuse()
+		return
+	case !x.divided && x.size > apartBytes:
+		x.apart = true
+		go x.divideApart(x.s.w.loop)
 	case !x.divided:
-		if !x.divide() {
-			x.refuse()
-			return
-		}
+		x.refused = !x.divide()
 	case !x.s.enterLane(x.lane):
 	case x.local < entries:
 		if !x.executeHere() {
@@ -89,16 +103,44 @@ func (x *executing) turn() {
 	x.goOn()
 }
 
+// divideApart divides all, in a goroutine.
+func (x *executing) divideApart(l *netloop.Loop) {
+	panics := true
+	defer func() {
+		if problem := recover(); problem != nil {
+			x.s.w.proxy.cfg.Log.Error("a long EXEC panics", "panic", problem, "stack", string(debug.Stack()))
+		}
+		l.Post(func() { x.joinLoop(panics) })
+	}()
+	for !x.divided && !x.refused {
+		x.words = 0
+		x.refused = !x.divide()
+	}
+	panics = false
+}
+
+// joinLoop goes on with what a goroutine has divided.
+func (x *executing) joinLoop(panicked bool) {
+	x.apart = false
+	switch {
+	case x.s.long != x: // the client has gone
+		x.free()
+	case panicked:
+		x.s.conn.Close(errPanicked)
+	default:
+		x.goOn()
+	}
+}
+
 // divide adds watched keys and commands to their parts. It reports false if the keys lie in several
-// slots and must not. Of what it has divided, tx may lose some before all is sent: UNWATCH, executed
-// here, ends the session's watches.
+// slots and must not.
 func (x *executing) divide() bool {
 	for ; x.watched < len(x.tx.Encoded) && x.words < maxKeys; x.watched++ {
 		e := &x.tx.Encoded[x.watched]
 		x.words += e.Keys + len(e.Text)/wordBytes
 		x.t.watch(e)
 	}
-	if !x.t.mayDivide(x.tx) {
+	if !x.t.mayDivide() {
 		return false
 	}
 	for x.next < len(x.tx.Queue) && x.words < maxKeys {
@@ -115,7 +157,7 @@ func (x *executing) divide() bool {
 			return false
 		}
 		x.next++
-		if !x.t.mayDivide(x.tx) {
+		if !x.t.mayDivide() {
 			return false
 		}
 	}
@@ -148,7 +190,7 @@ func (x *executing) divideLong(q session.Queued) (done, ok bool) {
 		arg := q.Args[x.looked]
 		if x.length += member.BulkSize(arg); x.keys.Has(x.looked) && ring.Slot(arg) != x.slot {
 			x.keys = nil
-			return true, x.s.w.proxy.cfg.RelaxedMulti && x.addWhole(q)
+			return true, x.t.relaxed && x.addWhole(q)
 		}
 	}
 	if x.looked < len(q.Args) {
@@ -201,19 +243,15 @@ func (x *executing) send() {
 	for i := range t.parts {
 		requests[i] = t.parts[i].request()
 	}
-	s.state.EndTransaction()
 	t.send(requests)
 	x.end()
-	s.chargeOther()
 	s.progress()
 }
 
 // refuse answers that the keys lie in several slots.
 func (x *executing) refuse() {
 	s := x.s
-	s.state.EndTransaction()
 	x.end()
-	s.chargeOther()
 	s.reply(x.t.seq, errCrossSlot)
 }
 
@@ -228,6 +266,14 @@ func (x *executing) client() *client { return x.s }
 
 func (x *executing) end() {
 	x.s.long = nil
-	x.s.Keep(-x.size)
-	x.size = 0
+	if !x.apart {
+		x.free()
+	}
+}
+
+// free frees the transaction, and what is left of its requests.
+func (x *executing) free() {
+	x.tx.Release()
+	x.s.Keep(-x.size - x.own)
+	x.size, x.own = 0, 0
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A long transaction is divided in turns, and executed like a short one.
@@ -61,16 +63,51 @@ func TestLongTransaction(t *testing.T) {
 		cl.send(ofSlot("WATCH", 20*maxKeys), "WATCH far")
 		cl.want("+OK", "+OK")
 		exec(0, crossing)
-		large := strings.Repeat("v", 600_000)
-		exec(0, fmt.Sprintf("*2 +OK $%d %s", len(large), large), "SET {k}l "+large, "GET {k}l")
-		cl.send("WATCH {k}l")
-		cl.want("+OK")
-		exec(0, "*2 +OK +OK", "SET {k}l "+large, "UNWATCH")
-		gone := c.dial()
-		gone.send("MULTI", del, "EXEC")
-		gone.Close()
+		for _, size := range []int{600_000, 5_000_000} { // divided on the loop, and in a goroutine
+			large := strings.Repeat("v", size)
+			exec(0, fmt.Sprintf("*2 +OK $%d %s", len(large), large), "SET {k}l "+large, "GET {k}l")
+			cl.send("WATCH {k}l")
+			cl.want("+OK")
+			exec(0, "*2 +OK +OK", "SET {k}l "+large, "UNWATCH")
+			if lenient {
+				exec(0, "*2 +OK +OK", "SET {k}l "+large, "SET far "+large)
+				cl.send("DEL far")
+				cl.want(":1")
+			} else {
+				exec(0, crossing, "SET {k}l "+large, "SET far "+large)
+			}
+			for _, end := range []string{"PING", "EXEC", "DISCARD", "RESET"} {
+				gone := c.dial()
+				gone.send("MULTI", del, "SET {k}l "+large, end)
+				gone.Close()
+			}
+		}
 		c.wantNothingKept()
 	}
+}
+
+// TestLongArgumentsAreQueuedInPlace: a loop that copied them would serve nobody else meanwhile.
+func TestLongArgumentsAreQueuedInPlace(t *testing.T) {
+	c := newCluster(t, 1)
+	c.level = ring.ScriptsLevel
+	c.route(func(int) int { return 0 })
+	cl := c.dial()
+	cl.send("MULTI")
+	cl.want("+OK")
+	var before, after runtime.MemStats
+	for _, line := range []string{"SET k ", "EVAL return 1 k "} {
+		request := bytesOf(strings.Fields(line + strings.Repeat("v", 24<<20))...)
+		runtime.ReadMemStats(&before)
+		if _, err := cl.Write(request); err != nil {
+			t.Fatal(err)
+		}
+		cl.want("+QUEUED")
+		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 12<<20 {
+			t.Errorf("%s...: %d bytes are allocated", line, after.TotalAlloc-before.TotalAlloc)
+		}
+	}
+	cl.Close()
+	c.wantNothingKept()
 }
 
 // TestTurnsOfLongTransaction counts what a loop divides in a turn: words and bytes.

@@ -292,7 +292,7 @@ func (s *client) gather(n int) bool {
 func (s *client) chargeOther() bool { return s.conn.SetOther(s.otherBytes()) }
 
 func (s *client) otherBytes() int {
-	n := cap(s.early) + s.gathered + s.kept + s.pieces*fetchPiece + s.state.QueuedBytes()
+	n := cap(s.early) + s.gathered + s.kept + s.pieces*fetchPiece + s.state.OwnBytes()
 	if s.topics != nil {
 		n += s.topics.Bytes()
 	}

@@ -208,7 +208,7 @@ func (s *client) script(cmd *command.Command, args [][]byte, raw []byte) bool {
 		return true
 	case s.state.Queues(cmd):
 		cmd, args, _ = s.withBody(cmd, args, raw)
-		out := s.state.Enqueue(cmd, args, s.w.scratch[:0])
+		out := s.state.Enqueue(cmd, args, s.takeLong(raw), s.w.scratch[:0])
 		s.w.script.end()
 		s.queuesScript = true
 		s.chargeOther()

@@ -34,8 +34,10 @@ const (
 // transaction is an EXEC in flight: a part for each slot, and the reply to each command.
 type transaction struct {
 	s       *client
+	relaxed bool // the keys may lie in several slots
 	seq     uint64
 	queue   []session.Queued // of the session
+	keys    []int            // scratch
 	entries []entry
 	parts   []slotPart
 	bySlot  map[uint16]int // the index in parts
@@ -149,7 +151,8 @@ func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 
 // newTransaction returns a transaction without watched keys and commands.
 func (s *client) newTransaction(tx *session.Transaction) *transaction {
-	return &transaction{s: s, queue: tx.Queue, bySlot: make(map[uint16]int), entries: make([]entry, 0, len(tx.Queue))}
+	return &transaction{s: s, relaxed: s.w.proxy.cfg.RelaxedMulti && len(tx.Encoded) == 0, queue: tx.Queue,
+		bySlot: make(map[uint16]int), entries: make([]entry, 0, len(tx.Queue))}
 }
 
 // watch adds watched keys to the part of their slot.
@@ -181,13 +184,11 @@ func (t *transaction) divide(tx *session.Transaction) bool {
 			return false
 		}
 	}
-	return t.mayDivide(tx)
+	return t.mayDivide()
 }
 
 // mayDivide reports whether there may be as many parts as there are.
-func (t *transaction) mayDivide(tx *session.Transaction) bool {
-	return len(t.parts) <= 1 || t.s.w.proxy.cfg.RelaxedMulti && len(tx.Encoded) == 0
-}
+func (t *transaction) mayDivide() bool { return len(t.parts) <= 1 || t.relaxed }
 
 // add assigns the next command to parts.
 func (t *transaction) add(q session.Queued) bool {
@@ -204,11 +205,11 @@ func isRemote(cmd *command.Command) bool { return cmd.Route != command.Local && 
 
 // place adds a command on keys to the part of its slot, or divides it among several parts.
 func (t *transaction) place(e *entry) bool {
-	keys, _ := e.Cmd.AppendKeys(t.s.w.keys[:0], e.Args)
+	keys, _ := e.Cmd.AppendKeys(t.keys[:0], e.Args)
 	if channel := e.Cmd.Placed(); channel > 0 {
 		keys = append(keys, channel)
 	}
-	t.s.w.keys = keys
+	t.keys = keys
 	same := true
 	for _, k := range keys {
 		same = same && ring.Slot(e.Args[k]) == ring.Slot(e.Args[keys[0]])

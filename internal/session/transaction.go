@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -30,6 +31,7 @@ const (
 const (
 	maxQueued      = 64 << 10 // commands of one transaction
 	maxQueuedBytes = 64 << 20 // bytes that they take
+	argumentCost   = 24       // bytes that an argument takes besides its own
 	queuedCost     = 128      // bytes that a command takes besides its arguments, at most
 	watchedCost    = 160      // bytes that a watched key takes besides its own
 )
@@ -40,7 +42,9 @@ type Transaction struct {
 	Watched []Watched // of a node
 	Encoded []Encoded // the same, of a proxy
 	failed  bool      // a command could not be queued
-	bytes   int       // bytes that the queue takes
+	inputs  []Input   // in which arguments lie
+	lying   int       // bytes of these
+	bytes   int       // bytes that the queue takes, with these
 	watched int       // bytes that the watched keys take
 	keys    int       // number of watched keys
 }
@@ -64,6 +68,17 @@ type Encoded struct {
 	Text []byte
 }
 
+// Input is memory that a connection has read into.
+type Input interface{ Release() }
+
+// Release gives back the input in which arguments lie. Nobody may use the Transaction afterwards.
+func (tx *Transaction) Release() {
+	for _, in := range tx.inputs {
+		in.Release()
+	}
+	tx.inputs = nil
+}
+
 // transaction returns the connection's transaction, which it makes when first needed.
 func (st *State) transaction() *Transaction {
 	if st.Tx == nil {
@@ -80,8 +95,25 @@ func (st *State) QueuedBytes() int {
 	return st.Tx.bytes + st.Tx.watched
 }
 
+// OwnBytes is QueuedBytes without what lies in input, which is charged to the connection already.
+func (st *State) OwnBytes() int {
+	if st.Tx == nil {
+		return 0
+	}
+	return st.QueuedBytes() - st.Tx.lying
+}
+
 // EndTransaction forgets the queue and the watched keys.
 func (st *State) EndTransaction() {
+	if st.Tx != nil {
+		st.Tx.Release()
+	}
+	st.TakeTransaction()
+}
+
+// TakeTransaction is EndTransaction for somebody who goes on with the transaction that Exec has returned, and
+// releases it.
+func (st *State) TakeTransaction() {
 	st.Multi, st.Tx = false, nil
 	st.setApart()
 }
@@ -161,15 +193,21 @@ func (st *State) Queues(c *command.Command) bool {
 	return true
 }
 
-// Enqueue queues a command, copies its arguments, and appends the reply.
-func (st *State) Enqueue(c *command.Command, args [][]byte, dst []byte) []byte {
+// Enqueue queues a command, and appends the reply. It copies the arguments, unless they lie in an input that it can
+// have: it releases that, sooner or later.
+func (st *State) Enqueue(c *command.Command, args [][]byte, in Input, dst []byte) []byte {
 	tx := st.Tx
+	defer func() {
+		if in != nil {
+			in.Release()
+		}
+	}()
 	if c.Subs != nil && len(args) > 1 {
 		c = c.Sub(args[1])
 	}
 	cost := queuedCost
 	for _, arg := range args {
-		cost += len(arg) + 24
+		cost += len(arg) + argumentCost
 	}
 	switch {
 	case c.ID == command.ConfigSet:
@@ -179,12 +217,19 @@ func (st *State) Enqueue(c *command.Command, args [][]byte, dst []byte) []byte {
 	case !mayQueue(c):
 		return st.fail(dst, errNotInMulti)
 	case len(tx.Queue) == maxQueued || tx.bytes+cost > maxQueuedBytes:
-		tx.Queue, tx.bytes = nil, 0
+		tx.Release()
+		tx.Queue, tx.bytes, tx.lying = nil, 0, 0
 		return st.fail(dst, errMultiTooLarge)
 	case !tx.failed: // otherwise none of it is going to be executed
-		own := make([][]byte, len(args))
-		for i, arg := range args {
-			own[i] = bytes.Clone(arg)
+		own := slices.Clone(args)
+		if in != nil {
+			tx.inputs = append(tx.inputs, in)
+			tx.lying += cost - queuedCost - argumentCost*len(args)
+			in = nil
+		} else {
+			for i, arg := range own {
+				own[i] = bytes.Clone(arg)
+			}
 		}
 		tx.Queue = append(tx.Queue, Queued{c, own})
 		tx.bytes += cost

@@ -49,8 +49,9 @@ func (st *State) EndWaiting(reply []byte) (answer []byte, ended bool) {
 
 func (w *Waiting) withdraw() bool { return w.Withdraw == nil || w.Withdraw() }
 
-// Leave ends the wait of a connection whose client has disconnected, and gives up its place.
+// Leave ends the wait and the transaction of a connection whose client has disconnected, and gives up its place.
 func (st *State) Leave() {
+	st.EndTransaction()
 	st.Proved()
 	st.LeaveSlot()
 	if st.Waiting != nil {
