@@ -43,7 +43,8 @@ const (
 
 	// The Go heap gets a share of all limits together. It gets at least what gossip, metrics and
 	// tables need, for the first node and for each other one, and no more than it can use. One node
-	// has 2 MiB in use at rest, and the runtime counts 6 MiB beside the heap.
+	// has 2 MiB in use at rest, and the runtime counts 6 MiB beside the heap. A process that needs more
+	// gets more, of its nodes' limits: see heapUse.
 	goShare       = 16
 	leastGoMemory = 14 << 20
 	moreGoMemory  = 5 << 20

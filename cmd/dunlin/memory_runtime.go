@@ -40,7 +40,7 @@ func newMemoryShares(loops int, kept int64, keep func(bytes int), memory int64) 
 	}
 	m := &memoryShares{loops: loops, kept: kept, keep: keep, memory: memory, clients: clientBuffers{most: proxyBuffers(memory)}}
 	if os.Getenv("GOMEMLIMIT") == "" { // otherwise the operator has set the limit
-		m.heap = heapLimit{set: func(n int64) { debug.SetMemoryLimit(n) }, collect: debug.FreeOSMemory, use: heapUse}
+		m.heap = heapLimit{set: func(n int64) { debug.SetMemoryLimit(n) }, collect: debug.FreeOSMemory, use: readHeapUse}
 	}
 	return m
 }
@@ -86,7 +86,9 @@ func (m *memoryShares) adjust() {
 	}
 	counted := proxys
 	if len(m.nodes) == 0 {
-		m.heap.keep(proxyHeap(m.memory, max(m.clients.used.Load()-proxys, 0)))
+		limit := proxyHeap(m.memory, max(m.clients.used.Load()-proxys, 0))
+		m.heap.collectAbove(limit)
+		m.heap.setLimit(limit)
 		return
 	}
 	storage := int64(0)
@@ -106,55 +108,83 @@ func (m *memoryShares) adjust() {
 }
 
 // keepHeap gives the runtime a limit of known bytes, which nodes are charged with already, and rest,
-// which they keep. They also keep what the runtime has above its limit.
+// which they keep, or of as much as it needs. They also keep what it has above its limit.
 func (m *memoryShares) keepHeap(known, rest int64) {
-	keep := func(rest int64) {
+	h := &m.heap
+	use := h.collectAbove(known + rest)
+	limit := max(known+rest, (use.need+needStep-1)/needStep*needStep)
+	keep := func(bytes int64) {
 		for _, n := range m.nodes {
-			n.KeepHeap(rest / int64(len(m.nodes)))
+			n.KeepHeap((bytes - known) / int64(len(m.nodes)))
 		}
 	}
-	if known+rest > m.heap.limit {
-		keep(rest)
+	if limit > h.limit {
+		keep(limit)
 	}
-	use := m.heap.keep(known + rest)
-	keep(rest + max(0, use-known-rest))
+	h.setLimit(limit)
+	keep(max(limit, use.total))
 }
 
 // heapLimit is the Go runtime's memory limit. The zero value leaves the runtime alone.
 type heapLimit struct {
 	set     func(int64)
 	collect func()
-	use     func() int64 // bytes that the runtime has from the system
+	use     func() heapUse
 
 	limit int64 // the limit set last
-	floor int64 // use after the last forced collection; 0: use has been below the limit since
+	floor int64 // what there was after the last forced collection; 0: it has been below the limit since
 }
 
-// keep sets the limit, and collects a heap that rests above it: the runtime itself would wait for
-// the next allocation. keep does not repeat a collection for bytes that the last one could not
-// free. It returns how many bytes the runtime has then.
-func (h *heapLimit) keep(limit int64) (use int64) {
-	if h.set == nil {
-		return 0
-	}
-	if limit != h.limit {
+// setLimit sets the limit.
+func (h *heapLimit) setLimit(limit int64) {
+	if h.set != nil && limit != h.limit {
 		h.limit = limit
 		h.set(limit)
 	}
+}
+
+// collectAbove collects a heap that is above a limit: the runtime itself would wait for the next allocation.
+// It does not repeat a collection for bytes that the last one could not free.
+func (h *heapLimit) collectAbove(limit int64) (use heapUse) {
+	if h.set == nil {
+		return heapUse{}
+	}
 	switch use = h.use(); {
-	case use <= limit:
+	case use.total <= limit:
 		h.floor = 0
-	case h.floor == 0 || use > h.floor+limit/8:
+	case h.floor == 0 || use.total > h.floor+limit/8:
 		h.collect()
 		use = h.use()
-		h.floor = use
+		h.floor = max(use.total, use.need)
 	}
 	return use
 }
 
-// heapUse returns the bytes to which the runtime's limit applies, see runtime/debug.SetMemoryLimit.
-func heapUse() int64 {
-	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(samples)
-	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
+// heapUse is what the runtime's limit applies to, see runtime/debug.SetMemoryLimit.
+type heapUse struct {
+	total int64 // bytes that the runtime has from the system
+	need  int64 // bytes that it needs, so that it need not collect without end
+}
+
+const (
+	// heapRoom is by how much the heap may grow between two collections, with the megabyte that the
+	// runtime leaves below its limit. With much less it collects a hundred times a second.
+	heapRoom = 4 << 20
+	// needStep is in what steps the limit follows the need: the runtime stops for each.
+	needStep = 1 << 20
+)
+
+func readHeapUse() heapUse {
+	names := [...]string{
+		"/memory/classes/total:bytes", "/memory/classes/heap/released:bytes", "/memory/classes/heap/free:bytes",
+		"/memory/classes/heap/objects:bytes", "/gc/heap/live:bytes",
+	}
+	var samples [len(names)]metrics.Sample
+	for i, name := range names {
+		samples[i].Name = name
+	}
+	metrics.Read(samples[:])
+	at := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
+	total, free, objects, live := at(0)-at(1), at(2), at(3), at(4)
+	return heapUse{total: total, need: total - free - objects + live + heapRoom}
 }

@@ -15,6 +15,7 @@ import (
 type fakeHeap struct {
 	limit    int64
 	use      int64
+	need     int64
 	afterGC  int64
 	collects int
 }
@@ -23,7 +24,7 @@ func (f *fakeHeap) heapLimit() heapLimit {
 	return heapLimit{
 		set:     func(n int64) { f.limit = n },
 		collect: func() { f.collects++; f.use = f.afterGC },
-		use:     func() int64 { return f.use },
+		use:     func() heapUse { return heapUse{f.use, f.need} },
 	}
 }
 
@@ -126,7 +127,7 @@ func TestHeapLimitCollects(t *testing.T) {
 		t.Helper()
 		heap.use, heap.afterGC = use, afterGC
 		before := heap.collects
-		h.keep(24 * mib)
+		h.collectAbove(24 * mib)
 		if got := heap.collects - before; got != want {
 			t.Errorf("%s: collected %d times, want %d", what, got, want)
 		}
@@ -138,6 +139,41 @@ func TestHeapLimitCollects(t *testing.T) {
 	f("more", 40*mib, 10*mib, 1)
 	f("below", 10*mib, 0, 0)
 	f("above it again", 25*mib, 10*mib, 1)
+}
+
+// TestHeapLimitFollowsTheNeed: a heap that needs more than its share gets it, from the node's limit.
+func TestHeapLimitFollowsTheNeed(t *testing.T) {
+	m, heap := newTestShares(0)
+	n := testNode(t, 128*mib)
+	m.nodes = append(m.nodes, n)
+	f := func(need, want int64) {
+		t.Helper()
+		heap.need = need
+		m.adjust()
+		stats, err := n.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if heap.limit != want || stats.Garbage != want-14*mib {
+			t.Errorf("with a need of %d the limit is %d, want %d, of which the node keeps %d", need, heap.limit, want, stats.Garbage)
+		}
+	}
+	f(10*mib, 14*mib)
+	f(19*mib+1, 20*mib)
+	f(16*mib, 16*mib)
+	f(10*mib, 14*mib)
+}
+
+// TestHeapUse: what the runtime needs is what it has without garbage, and some room.
+func TestHeapUse(t *testing.T) {
+	garbage := make([]byte, 64*mib)
+	had := readHeapUse()
+	runtime.KeepAlive(garbage)
+	runtime.GC()
+	use := readHeapUse()
+	if had.total < 64*mib || use.need > had.total-32*mib || use.need < 1*mib+heapRoom {
+		t.Errorf("with 64 MiB of garbage %+v, behind a collection %+v", had, use)
+	}
 }
 
 // TestHeapLimitOfOperator: with GOMEMLIMIT the runtime's limit is not touched.
