@@ -1,8 +1,12 @@
 package exporter
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -62,10 +66,24 @@ func (e *Exporter) Handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(e.scrapes, promhttp.HandlerOpts{
 		// One member that cannot be read must not hide the others.
 		ErrorHandling:       promhttp.ContinueOnError,
-		ErrorLog:            slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:            scrapeLog{log},
 		MaxRequestsInFlight: 4,
 		EnableOpenMetrics:   true,
 	})
+}
+
+// scrapeLog logs what goes wrong in scrapes.
+type scrapeLog struct{ log *slog.Logger }
+
+// Println logs a line, unless it says that the client has left: that would be a line for each family of metrics.
+func (l scrapeLog) Println(words ...any) {
+	for _, w := range words {
+		var broken *net.OpError
+		if err, ok := w.(error); ok && errors.As(err, &broken) {
+			return
+		}
+	}
+	l.log.Warn(strings.TrimSpace(fmt.Sprintln(words...)))
 }
 
 // buildInfo returns the usual constant 1 whose labels name the version.

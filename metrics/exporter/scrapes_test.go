@@ -1,7 +1,14 @@
 package exporter
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,5 +53,19 @@ func TestScrapesRest(t *testing.T) {
 				time.Sleep(time.Second) // the last rest ends
 			})
 		})
+	}
+}
+
+// TestLogOfScrapes: a scraper that leaves is nothing to log, what cannot be gathered is.
+func TestLogOfScrapes(t *testing.T) {
+	var text bytes.Buffer
+	l := scrapeLog{slog.New(slog.NewTextHandler(&text, nil))}
+	l.Println("error encoding and sending metric family:", fmt.Errorf("write: %w", &net.OpError{Op: "write", Err: syscall.EPIPE}))
+	if text.Len() > 0 {
+		t.Errorf("a client that leaves: %s", &text)
+	}
+	l.Println("error gathering metrics:", errors.New("two of a name"))
+	if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `level=WARN msg="error gathering metrics: two of a name"`) {
+		t.Errorf("an error: %s", got)
 	}
 }
