@@ -38,6 +38,11 @@ type Config struct {
 	// Announce is called for an event of a key, with its shard locked; nil: nobody wants to know. It must not
 	// call the engine. key is a view, valid until it returns. Nothing is announced of copies.
 	Announce func(key []byte, event Event)
+	// Revoke is called when a key changes that was marked, and Changed for each change after TellChanges, both
+	// with the key's shard locked. They must not call the engine. actor is who changes it (Txn.As), or 0.
+	// key is a view, valid until Changed returns.
+	Revoke  func(w Watch, actor uint64)
+	Changed func(key []byte, actor uint64)
 
 	windowReach int64 // if not 0, another one: for tests
 }
@@ -70,6 +75,8 @@ type Engine struct {
 	pinnedParts  atomic.Int64 // bytes that ValuePins keep
 	servers      Servers
 	announces    func(key []byte, event Event)
+	revoke       func(w Watch, actor uint64)
+	changed      func(key []byte, actor uint64)
 	announcesNew atomic.Bool
 	spares       [numSpares]atomic.Int32 // of each kind, in how many places there may be memory to be had
 }
@@ -116,7 +123,7 @@ func New(cfg Config) (*Engine, error) {
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
 	e.pool.reserved.Store(int64(n) * ownPages * e.pool.pageCost())
 	e.pool.blocks.strained, e.share, e.servers = cfg.Strained, cfg.Share, cfg.Servers
-	e.announces = cfg.Announce
+	e.announces, e.revoke, e.changed = cfg.Announce, cfg.Revoke, cfg.Changed
 	partitions := partitionTable(&e.indexes)
 	for i := range e.shards {
 		s := &e.shards[i]

@@ -310,7 +310,7 @@ func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
 			s.announce(ref, Expired)
 		}
 	}
-	s.erase(p, tag, s.indexes.mustFind(p, tag, ref))
+	s.eraseUnasked(p, tag, s.indexes.mustFind(p, tag, ref))
 	s.discards++
 	s.changes++
 }

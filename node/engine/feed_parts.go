@@ -80,7 +80,7 @@ func (v Parts) note(delta []byte, flag partsWord) {
 	if !s.noting {
 		return
 	}
-	s.noteChange(tagOf(s.seed.Load(), v.Key()))
+	s.noteChange(tagOf(s.seed.Load(), v.Key()), v.head().root)
 	if delta == nil {
 		return
 	}

@@ -299,7 +299,7 @@ func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
 		s.feeds.stored(ref)
 	} else {
 		s.replaceLarge(en.ref(), h, expireAt, st.off)
-		s.changed(tag)
+		s.changed(tag, en.ref())
 		s.feeds.stored(en.ref())
 	}
 	l := st.e.large

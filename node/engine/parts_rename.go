@@ -114,7 +114,7 @@ func (t Txn) rename(v Parts, key []byte, expireAt int64, whole bool) error {
 func (t Txn) uproot(ref handle, h header) {
 	s := t.s
 	tag := s.tagOfRecord(ref, h)
-	s.changed(tag)
+	s.changed(tag, ref)
 	s.indexes.remove(t.p, tag, s.indexes.mustFind(t.p, tag, ref))
 	s.account(h, s.cells.expireAt(ref, h), -1)
 	s.slabs.put(ref)

@@ -66,12 +66,20 @@ func (c *cells) holds(ref handle, h header) bool {
 // erase removes the record in en from the index and frees it.
 func (s *shard) erase(p *partition, tag uint32, en entry) {
 	ref := en.ref()
-	s.changed(tag)
+	s.changed(tag, ref)
 	if s.feeding {
 		s.feeds.logDelete(p, ref)
 	}
 	s.indexes.remove(p, tag, en)
 	s.free(ref)
+}
+
+// eraseUnasked is erase of a record that expires or is evicted, which nobody's command has asked for.
+func (s *shard) eraseUnasked(p *partition, tag uint32, en entry) {
+	actor := s.actor
+	s.actor = 0
+	s.erase(p, tag, en)
+	s.actor = actor
 }
 
 // free gives back all that a record has.

@@ -24,20 +24,26 @@ func (t Txn) VersionOf(key []byte) Version {
 	return Version{s.era, s.versions[tag%versionsPerShard], t.isThere(en)}
 }
 
-// changed notes a change of a key with the tag.
-func (s *shard) changed(tag uint32) {
+// changed notes a change of a key with the tag, whose record is in the cell.
+func (s *shard) changed(tag uint32, ref handle) {
 	if s.noting {
-		s.noteChange(tag)
+		s.noteChange(tag, ref)
 	}
 }
 
-func (s *shard) noteChange(tag uint32) {
+func (s *shard) noteChange(tag uint32, ref handle) {
 	s.feeds.endView()
 	if s.versions != nil {
 		s.versions[tag%versionsPerShard]++
 	}
 	if len(s.awaits.keys) > 0 {
 		s.noteAwaited(tag)
+	}
+	if s.marks.count > 0 {
+		s.revoke(tag)
+	}
+	if s.tells {
+		s.tell(ref)
 	}
 }
 

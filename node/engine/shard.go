@@ -16,9 +16,9 @@ type shard struct {
 	mark       mark // on its pages; changed by Reset, with resetMu held too
 	window     int  // number of the window that has its pages
 
-	noting  bool // versions, feeding, or somebody waits for a key: changes are to be noted
+	noting  bool // versions, feeding, marks, tells, or somebody waits for a key: changes are to be noted
 	feeding bool // some partition is fed: feeds.fed is above 0
-	ending  bool // Unlock has more to do: feeding, something is offered, or a key is due
+	ending  bool // Unlock has more to do: feeding, something is offered, a key is due, or there is an actor
 	frugal  bool // what needs memory is a copy: it gets none that is not spare
 	holds   []*Hold
 	quiet   bool   // nothing is to make room: what is taken was reserved
@@ -45,6 +45,9 @@ type shard struct {
 	feeds    shardFeeds
 	units    *units
 	awaits   awaits
+	marks    marks
+	tells    bool   // see TellChanges
+	actor    uint64 // see Txn.As; 0: nobody
 
 	clocks clocks
 	slabs  slabs
@@ -54,6 +57,6 @@ type shard struct {
 
 // noteDuties sets what changes and Unlock look at, after what they depend on has changed.
 func (s *shard) noteDuties() {
-	s.noting = s.feeding || s.versions != nil || len(s.awaits.keys) > 0
-	s.ending = s.feeding || len(s.values.offers) > 0 || len(s.awaits.due) > 0
+	s.noting = s.feeding || s.versions != nil || len(s.awaits.keys) > 0 || s.marks.count > 0 || s.tells
+	s.ending = s.feeding || len(s.values.offers) > 0 || len(s.awaits.due) > 0 || s.actor != 0
 }

@@ -31,6 +31,7 @@ func (t Txn) Unlock() {
 
 // endTxn is Unlock where something is fed or offered, or a key is due.
 func (s *shard) endTxn() {
+	s.actor = 0
 	if len(s.awaits.due) > 0 {
 		deliver := s.serveDue()
 		defer func() {
@@ -111,7 +112,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		ref := en.ref()
 		done, err := t.overwrite(en, h, expireAt, key, value)
 		if done {
-			s.changed(tag)
+			s.changed(tag, ref)
 			s.feeds.stored(ref)
 		}
 		if done || err != nil {
@@ -131,7 +132,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 	if err != nil {
 		if en.found() && s.cells.holds(en.ref(), h) { // so a value that gets shorter needs no memory
 			t.overwriteIn(en.ref(), h, expireAt, key, value)
-			s.changed(tag)
+			s.changed(tag, en.ref())
 			s.feeds.stored(en.ref())
 			return nil
 		}
@@ -200,7 +201,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 	case s.cells.fits(ref, old, h):
 		s.account(old, 0, -1)
 		s.account(h, 0, 1)
-		s.changed(tag)
+		s.changed(tag, ref)
 		s.reshape(ref, old, h)
 		clear(s.cells.body(ref, h)[min(old.bodyLen(), h.bodyLen()):])
 	case s.cells.isLarge(old) && s.cells.isLarge(h) && !s.cells.isShared(ref):
@@ -209,7 +210,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 		}
 		s.account(old, 0, -1)
 		s.account(h, 0, 1)
-		s.changed(tag)
+		s.changed(tag, ref)
 		s.cells.setHeader(ref, h)
 	default:
 		var err error
@@ -245,7 +246,7 @@ func (t Txn) setExpire(en entry, tag uint32, at int64) bool {
 	s, ref := t.s, en.ref()
 	h := s.cells.header(ref)
 	if h.hasExpiry() {
-		s.changed(tag)
+		s.changed(tag, ref)
 		// An expiry of 0 keeps its word: taking it out would move the body for the sake of eight
 		// bytes.
 		s.account(h, s.cells.expireAt(ref, h), -1)
@@ -285,7 +286,7 @@ func (t Txn) lookup(key []byte) (entry, uint32) {
 		}
 		s.sums.Expired++
 		s.announce(ref, Expired)
-		s.erase(t.p, tag, en)
+		s.eraseUnasked(t.p, tag, en)
 		return entry{}, tag
 	}
 	return en, tag
@@ -304,7 +305,10 @@ func (t Txn) expireElements(ref handle, hdr header) (gone bool) {
 	if h := t.Holder(); h != nil && s.now != h.now {
 		return false
 	}
+	actor := s.actor
+	s.actor = 0
 	s.e.forms[head.typ].Expire(Parts{t, at})
+	s.actor = actor
 	return head.root == 0
 }
 
@@ -312,7 +316,7 @@ func (t Txn) expireElements(ref handle, hdr header) (gone bool) {
 func (t Txn) publish(tag uint32, en entry, ref handle, h header, expireAt int64) {
 	s := t.s
 	s.account(h, expireAt, 1)
-	s.changed(tag)
+	s.changed(tag, ref)
 	if !en.found() {
 		s.indexes.insert(t.p, tag, ref)
 		if s.e.announcesNew.Load() {
