@@ -61,7 +61,11 @@ func (r *request) executeAside(s *step) {
 	r.announces = false
 	r.conn.State.Begin()
 	s.look(r.conn)
+	if r.conn.State.Tracking != nil {
+		r.trackRead(s)
+	}
 	r.executeWhole(s)
+	r.Actor = 0
 	r.endAside(start)
 }
 
@@ -76,6 +80,7 @@ func (r *request) endAside(start int) {
 		r.Undo(start)
 	}
 	cn.State.End(true)
+	cn.endTracked()
 }
 
 // failProtocol answers input that is no request.

@@ -10,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/internal/tracking"
 	"github.com/dunlin-cache/dunlin/node/crew"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/measure"
@@ -34,6 +35,10 @@ type conn struct {
 
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
 	topics *pubsub.Subscriber // not nil: the client has subscribed to something
+
+	tracker *tracking.Client // not nil: the client tracks
+	behind  []byte           // invalidations that wait for a reply
+	forgets bool             // behind its reply the client is to forget all
 
 	probation bool // over MaxClients: a member, or it is refused
 	pace      exec.Pace
@@ -141,7 +146,7 @@ func (w *worker) begin(cn *conn) *request {
 	r.unused, r.putBack, r.reading, r.transaction, r.planned, r.job = 0, false, false, nil, nil, nil
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
-	r.longEnough, r.tried, r.compared = false, 0, 0
+	r.longEnough, r.tried, r.compared, r.Actor = false, 0, 0, 0
 	return r
 }
 
@@ -280,6 +285,7 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	}
 	cn.State.Leave()
 	cn.dropTopics()
+	cn.untrack()
 	cn.worker.remove(cn)
 	cn.stream.Close()
 	if cn.State.Monitor {

@@ -193,6 +193,14 @@ func (r *request) answerLocally() {
 	if len(out) > start && resp.IsError(out[start:]) {
 		r.CountFailure(string(out[start:]))
 	}
+	if action == session.ActionTracking {
+		if refusal := cn.track(); refusal != "" {
+			cn.State.SetTracking(nil)
+			cn.untrack()
+			r.Out = r.Out[:start]
+			r.Fail(refusal)
+		}
+	}
 	r.obey(action)
 }
 
@@ -221,6 +229,7 @@ func (r *request) obey(action session.Action) {
 	case session.ActionReset:
 		r.worker.feed.Remove(cn.Socket)
 		cn.dropTopics()
+		cn.untrack()
 	}
 	// AUTH and HELLO may have authenticated the client, and RESET may have undone that. The check
 	// is cheap enough for every command of the session.

@@ -152,6 +152,7 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinChallenge: {open: true, run: challenge},
 		command.DunlinClaim:     {run: claim},
 		command.DunlinPass:      {run: pass},
+		command.DunlinAs:        {run: actAs},
 		command.DunlinPipe:      {open: true, run: openPipe},
 		command.DunlinPeer:      {open: true, run: authenticatePeer},
 		command.DunlinConfigure: {run: configureCluster},

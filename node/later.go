@@ -179,6 +179,7 @@ func (r *request) DropLater() {
 				n.dropServed(ctx, p)
 			}
 		}
+		n.flushTracking()
 		return resp.AppendOK(nil)
 	})
 }

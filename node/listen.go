@@ -51,9 +51,13 @@ type pipeTopic struct {
 // listen: DUNLIN LISTEN kind mode name count
 func listen(r *request) {
 	cn := r.conn
-	l, ok := member.ParseListen(r.Args[2:], uint8(pubsub.Kinds))
+	l, ok := member.ParseListen(r.Args[2:], uint8(pubsub.Prefix)+1)
 	if p := cn.pipe; !ok || p == nil || p.key.kind != member.Listening || len(l.Name) > pubsub.MaxName {
 		r.Fail(errBadListen)
+		return
+	}
+	if pubsub.Kind(l.Kind) == pubsub.Prefix {
+		r.Out = member.AppendHeard(r.Out, cn.pipe.followFor(cn, &l))
 		return
 	}
 	if cn.pipe.listener == nil {

@@ -38,6 +38,7 @@ type obedience struct {
 	waits     uint64 // the newest key of waiting
 	encoded   []byte // encodedOf as it travels
 	encodedOf *ring.Table
+	loses     bool // since the last barrier: partitions, whose tracked keys nobody here hears of any more
 }
 
 // claimed is what Claim found of the gained partitions.
@@ -109,6 +110,10 @@ func (n *Node) doLocked(a ownership.Action) bool {
 		if !n.barrier() || a.Holds && !n.awaitHolds() {
 			return false
 		}
+		if n.loses { // no loop marks keys under the older view any more, and nobody else serves them yet
+			n.loses = false
+			n.flushTracking()
+		}
 		n.passed.Store(n.view.Load().Table)
 		n.machine.BarrierPassed(n.monotonic(), n.heldBeyondLocked())
 	case ownership.HandOver:
@@ -154,6 +159,7 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	if v.Newest > n.view.Load().Newest {
 		n.following.gained(v.Newest, n.cfg.Group.Clock())
 	}
+	n.loses = n.loses || losesSome(n.view.Load(), v)
 	n.view.Store(v)
 	n.reviewBlocked()
 	n.events.review()
@@ -162,6 +168,16 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	for _, w := range n.workers {
 		w.loop.Post(w.endShards)
 	}
+}
+
+// losesSome reports whether some partition is served under a view, and not under the next one.
+func losesSome(v, next *ownership.View) bool {
+	for p := range v.Standing {
+		if v.Standing[p] == ownership.Serving && next.Standing[p] != ownership.Serving {
+			return true
+		}
+	}
+	return false
 }
 
 // barrier returns when every loop has finished what it executed under an older view. If a loop takes
@@ -184,6 +200,7 @@ func (n *Node) resetLocked(seed uint64) {
 	n.actFeedingLocked()
 	n.copies.Clear()
 	n.engine.Reset(seed)
+	n.flushTracking()
 }
 
 // refeedAfterLocked brings the feeds in line with v, after a table or after Claim.

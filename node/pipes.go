@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/node/ticket"
@@ -25,6 +26,7 @@ type pipeKey struct {
 	kind    member.Kind
 	version resp.Version
 	noTouch bool
+	tracks  bool
 }
 
 // pipe is one generation of a pipe. A listener takes what is published for the proxy's loop; nil: that does
@@ -40,6 +42,9 @@ type pipe struct {
 	later    bool // its proxy understands commands that are answered later
 	tickets  bool // tickets were issued over it
 	listener *listener
+	watcher  *watcher // not nil: it is told what is gone of the keys that its commands read, or that begin with follows
+	follows  []string
+	actor    uint64 // of the request that comes next, see trackRead
 	gate     ownership.Gate
 }
 
@@ -125,9 +130,15 @@ func openPipe(r *request) {
 	}
 	p := pipeOf(description)
 	p.conn = cn
+	if description.Tracks && !p.watch(cn) {
+		r.Fail(errNoTracking)
+		cn.Closing = true
+		return
+	}
 	p.gate.Open(r.view)
 	older, fresh := r.node.pipes.claim(r.node.monotonic(), p)
 	if !fresh {
+		p.unwatch()
 		r.Fail(errOldPipe)
 		cn.Closing = true
 		return
@@ -169,7 +180,7 @@ func clusterLevel(t *ring.Table) uint8 {
 }
 
 func pipeOf(d member.Pipe) *pipe {
-	key := pipeKey{boot: d.Boot, loop: d.Loop, kind: d.Kind, version: d.Version, noTouch: d.NoTouch}
+	key := pipeKey{boot: d.Boot, loop: d.Loop, kind: d.Kind, version: d.Version, noTouch: d.NoTouch, tracks: d.Tracks}
 	return &pipe{key: key, generation: d.Generation, ended: make(chan struct{})}
 }
 
@@ -182,6 +193,10 @@ func (cn *conn) becomePipe(p *pipe) {
 	cn.State.Authenticated = true
 	cn.limitRequests()
 	cn.node.clients.Add(-1)
+	cn.node.session.Directory().Remove(cn.State.ID)
+	if p.key.tracks {
+		cn.State.SetTracking(new(session.Tracking))
+	}
 }
 
 // supersede closes the pipe and returns when it has ended, which takes its loop a moment: it does not
@@ -208,6 +223,7 @@ func (cn *conn) endPipe() {
 		return
 	}
 	p.hasEnded = true
+	p.unwatch()
 	cn.node.pipes.ended(cn.node.monotonic(), p)
 	close(p.ended)
 }

@@ -126,6 +126,7 @@ type Node struct {
 	monitors       *monitor.Hub
 	broker         *broker.Broker
 	events         events
+	watchers       watchers
 	following      following
 	subscribers    atomic.Pointer[pubsub.Limits] // what they may leave unread
 	tickets        ticket.Keeper[*pipe]
@@ -207,6 +208,8 @@ func Start(cfg Config) (*Node, error) {
 		Share:    collectionShare,
 		Outside:  cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
 		Announce: func(key []byte, event engine.Event) { n.events.announce(key, event) },
+		Revoke:   func(w engine.Watch, actor uint64) { n.watchers.revoke(w, actor) },
+		Changed:  func(key []byte, actor uint64) { n.watchers.changed(key, actor) },
 		Servers: engine.Servers{
 			Serves:  func(p uint16) bool { return n.servesBlocked(p) },
 			Serve:   func(t engine.Txn, w *engine.Waiter) (func(), bool) { return n.serveBlocked(t, w) },

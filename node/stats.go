@@ -42,9 +42,11 @@ type Stats struct {
 	SlowReaders uint64 // closed because they did not read
 	Starved     uint64 // closed because there was no memory for their buffers
 
+	TrackedKeys                       int    // once for each loop or pipe that watches them
 	Channels, ShardChannels, Patterns int    // of pub/sub that have subscribers, now
 	Published                         uint64 // messages, whether or not anybody listened
 	Pushed                            uint64 // messages to subscribers and proxies
+	Invalidations                     uint64 // to clients that track, and to proxies for theirs
 	SlowSubscribers                   uint64 // closed because they did not read them
 	LostMessages                      uint64 // that had no room on their way to a loop or a proxy
 	LostEvents                        uint64 // keyspace notifications that were not published
@@ -107,7 +109,7 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 		Blocked: n.waiters.Load(), MaxBlocked: maxBlocked,
 		Clients: total.clients, Pipes: total.pipes, Peers: total.peers,
 		Connections: total.count.Connections, Rejected: total.count.Rejected, SlowReaders: total.count.SlowReaders,
-		Starved: total.count.Starved, Pushed: total.count.Pushed, SlowSubscribers: total.count.SlowSubscribers,
+		Starved: total.count.Starved, Pushed: total.count.Pushed, Invalidations: total.count.Invalidations, SlowSubscribers: total.count.SlowSubscribers,
 		Inputs: total.count.Inputs, Outputs: total.count.Outputs,
 		BytesIn: total.count.BytesIn, BytesOut: total.count.BytesOut, BatchSizes: total.count.Batches,
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer, Latency: total.latency,
@@ -121,6 +123,7 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	_, covered := n.coverage(&allPartitions)
 	s.Keys = keys.Count(n.engine, &covered)
 	b := n.broker
+	s.TrackedKeys = n.engine.Marks()
 	s.Channels, s.ShardChannels, s.Patterns = b.Topics(pubsub.Channel), b.Topics(pubsub.Shard), b.Patterns()
 	s.Published, s.LostMessages, s.LostEvents = b.Published(), b.Lost(), n.events.lost.Load()
 	s.PeakBytes = n.notePeak(s.Engine.Used)

@@ -40,6 +40,8 @@ type planning struct {
 	keys              []int //
 	hashed            int   // so many of them were compared
 
+	tracking *request // not nil, in a turn: the client, or its proxy, tracks what the commands read
+
 	encoded  bool // by a proxy, as follows
 	versions [][]byte
 	requests [][]byte
@@ -90,7 +92,11 @@ func (p *planning) keep(r *request) {
 // goOn plans for one turn. Behind the last one the transaction is executed.
 func (p *planning) goOn(r *request) {
 	r.Cmd = command.ByID(command.Exec)
+	if r.conn.State.TracksNow() {
+		p.tracking = r
+	}
 	p.turn()
+	p.tracking = nil
 	switch cn := r.conn; {
 	case p.problem != "":
 		cn.State.EndTransaction()
@@ -172,7 +178,10 @@ func (p *planning) compare(q *session.Queued) (whole bool) {
 		p.words += len(q.Args) - len(p.keys)
 	}
 	for ; p.hashed < len(p.keys) && (len(p.keys) <= planAtOnce || !p.turnIsOver()); p.hashed++ {
-		p.key(q.Args[p.keys[p.hashed]])
+		key := q.Args[p.keys[p.hashed]]
+		if p.key(key); p.tracking != nil && readsKeys(q.Cmd) {
+			p.tracking.trackKey(key)
+		}
 		p.words++
 	}
 	p.listed = p.hashed < len(p.keys)

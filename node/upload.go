@@ -66,7 +66,7 @@ func (r *request) beginValue() (used int) {
 // uploadOf begins an upload if args begin a request that will be executed, as far as the node can
 // know by then.
 func (cn *conn) uploadOf(args [][]byte, total int) *exec.Upload {
-	if len(args) == 0 || !cn.State.Authenticated || cn.State.Apart {
+	if len(args) == 0 || !cn.State.Authenticated || cn.State.Apart && !cn.State.TracksOnly() {
 		return nil
 	}
 	c := command.Lookup(args[0])

@@ -41,6 +41,8 @@ type worker struct {
 	blocked     allBlocked
 	trier       *trier     // nil: no script was tried lately
 	spareRun    *scriptRun // nil, or one that is used no more
+	tracking    trackingHere
+	trackedKeys []int // scratch
 
 	board    pubsub.Board         // which connections are shown which messages
 	inbox    *broker.Receiver     // the messages for them
@@ -61,6 +63,7 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 	n.equip(&w.request.Request, &w.Worker)
 	w.request.Host, w.request.Keyspace = &w.request, &w.request
 	w.blocked.worker = w
+	w.tracking.table.Heap = heapBudget{n}
 	w.ahead.args = make([][]byte, 0, exec.MaxAhead*resp.MaxSmall)
 	return w
 }
@@ -103,12 +106,14 @@ func (w *worker) add(c *netloop.Conn) *conn {
 	w.conns[cn] = struct{}{}
 	w.Count.Connections++
 	w.node.clients.Add(1)
+	w.node.session.Directory().Add(cn.State.ID, cn)
 	return cn
 }
 
 // remove forgets a connection.
 func (w *worker) remove(cn *conn) {
 	delete(w.conns, cn)
+	w.node.session.Directory().Remove(cn.State.ID)
 	if cn.pipe == nil {
 		w.node.clients.Add(-1)
 	}

@@ -13,7 +13,12 @@ func (s *client) executeAside(args [][]byte, raw []byte) bool {
 	}
 	s.state.Begin()
 	s.mute()
-	done := s.execute(args, raw)
+	done := false
+	if s.tracker != nil {
+		done = s.executeTracked(args, raw)
+	} else {
+		done = s.execute(args, raw)
+	}
 	s.state.End(done)
 	s.muting = false
 	return done

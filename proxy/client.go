@@ -37,6 +37,7 @@ type client struct {
 	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
 
 	topics  *subscriber  // nil: it has never subscribed to anything
+	tracker *tracker     // nil: it does not track
 	scripts *scriptTurns // nil: it has never executed a script
 
 	timed stopwatch // times one of its commands now and then
@@ -57,6 +58,7 @@ type client struct {
 	watching     bool // a WATCH is on its way
 	limited      bool // may send little, since it has not authenticated
 	queuesScript bool // its next EXEC counts as a script: one was queued since the last
+	forgets      bool // the command at hand reads more keys than are tracked
 	muting       bool // the reply to the command at hand is dropped
 	mutes        bool // one flag for the fast path: closed, has blocked, or replies may be to be dropped
 }
@@ -319,6 +321,9 @@ func (s *client) laneFor(size int, heavy bool) order.Lane {
 	if s.state.NoTouch {
 		l.NoTouch = s.w.order.Level() >= ring.NoTouchLevel
 	}
+	if t := s.state.Tracking; t != nil {
+		l.Tracks = !t.BCast || t.NoLoop // NOLOOP needs AS, which only such pipes understand
+	}
 	switch {
 	case size > order.HugeRequest:
 		l.Kind = member.Huge
@@ -440,6 +445,7 @@ func (s *client) OnClose(_ *netloop.Conn, err error) {
 		s.fetches[0].end()
 	}
 	s.leaveTopics()
+	s.untrack()
 	s.state.Leave()
 	s.early, s.turns = nil, nil
 	s.w.forget(s, err)

@@ -48,7 +48,7 @@ var listenLane = order.Lane{Kind: member.Listening, Version: resp.RESP3}
 type listening struct {
 	w       *worker
 	session order.Session // on whose behalf it asks
-	topics  [pubsub.Kinds]map[string]*topic
+	topics  [pubsub.Prefix + 1]map[string]*topic
 	all     []*topic // the topics of all kinds, see lookAtAll
 	next    int      // in all, from the end: the next one that lookAtAll has looked at
 	left    int      // so many of all
@@ -64,6 +64,7 @@ type listening struct {
 	owner [1]*order.Node // see brokersOf
 
 	subscriptions int // of the worker's sessions
+	follows       int // of these, to prefixes of keys
 
 	board   pubsub.Board
 	leaving []*pubsub.Subscriber // those who have gone, whose subscriptions end in turns
@@ -152,6 +153,9 @@ func (l *listening) change(kind pubsub.Kind, name string, more bool, c change) {
 	}
 	t.count += by
 	l.subscriptions += by
+	if kind == pubsub.Prefix {
+		l.follows += by
+	}
 	if t.version++; t.count == 0 {
 		t.last = nil // who subscribes later has missed nothing
 	}
@@ -294,7 +298,7 @@ func (l *listening) settle(t *topic) (steps int) {
 // isEverywhere reports whether all nodes must know a topic: patterns, and the channels of keyspace
 // notifications, which the owners of the keys publish.
 func (l *listening) isEverywhere(t *topic) bool {
-	return t.kind == pubsub.Pattern || t.notifies && l.w.order.Level() >= ring.EventsLevel
+	return t.kind == pubsub.Pattern || t.kind == pubsub.Prefix || t.notifies && l.w.order.Level() >= ring.EventsLevel
 }
 
 // settleChannel tells the owner of a channel and its heir. The owner does not send anything before all that
@@ -410,6 +414,9 @@ func (at *tie) Done(_ int32, reply []byte) {
 	default:
 		if heard == member.Gapped {
 			l.w.stats.Gaps++
+		}
+		if t.kind == pubsub.Prefix && !at.live && t.count > len(t.changes) {
+			l.w.forgetAll() // others follow it already, and may have missed what this node has told nobody
 		}
 		if at.told = at.asked; at.mode != member.Ahead {
 			at.live, t.last = true, at.node

@@ -41,6 +41,10 @@ func (s *client) local(cmd *command.Command, args [][]byte, raw []byte) bool {
 		}
 		defer s.chargeOther()
 	}
+	if isTrackingOn(cmd, args) && !s.mayTrack() {
+		s.answer(errTrackingLevel)
+		return true
+	}
 	if cmd.Flags&command.EveryLoop != 0 && s.Outstanding() > 0 {
 		return false // one at a time, because each takes time in proportion to the number of clients
 	}
@@ -94,6 +98,8 @@ func (s *client) answersLater(action session.Action, args [][]byte, reply []byte
 		s.everyone(action, args)
 	case session.ActionDelay:
 		s.delay(reply)
+	case session.ActionTracking:
+		return s.track()
 	default:
 		return false
 	}
@@ -124,11 +130,12 @@ func (s *client) act(action session.Action) {
 		}
 		if action == session.ActionReset {
 			s.leaveTopics()
+			s.untrack()
 		}
 	case session.ActionMonitor:
 		s.w.feed.Add(s.conn, s.state.Muted)
 	case session.ActionNone, session.ActionClientList, session.ActionClientKill, session.ActionPause,
-		session.ActionClientUnblock, session.ActionDelay:
+		session.ActionClientUnblock, session.ActionDelay, session.ActionTracking:
 	}
 	if s.state.Authenticated && s.limited {
 		s.limitInput()

@@ -58,6 +58,7 @@ func (p *pipe) introduce(nonce []byte) {
 	description := member.Pipe{
 		Boot: p.w.proxy.cfg.Boot, Loop: p.w.loop.Index(), Kind: p.Lane.Kind,
 		Generation: p.generation, Version: p.Lane.Version, NoTouch: p.Lane.NoTouch,
+		Tracks: p.Lane.Tracks,
 	}
 	if p.w.order.Level() > 0 {
 		description.Level = ring.Level
@@ -84,7 +85,7 @@ func (p *pipe) greeted(reply []byte) {
 		}
 	} else if later, ok := member.ParseWelcome(reply); ok {
 		p.AnswersLater = later
-		p.heard = false
+		p.heard, p.tells = false, p.Lane.Tracks || p.Lane.Kind == member.Listening
 		p.w.stats.PipesOpened++
 		p.w.order.Opened(p.Pipe, p.w.loop.Now())
 		if p.Lane.Kind == member.Listening {

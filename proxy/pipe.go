@@ -29,6 +29,7 @@ type pipe struct {
 	generation uint64        // of the connection
 	challenge  bool          // the node must send a nonce before the pipe introduces itself
 	scan       resp.Scanner
+	tells      bool      // the connection was open, so that the node may have marks
 	heard      bool      // a reply came since the last flush: coalescing may send
 	waiters    []*client // those that found the pipe full
 }
@@ -166,6 +167,12 @@ func (p *pipe) pushed(push []byte) {
 		}
 		return
 	}
+	if p.Lane.Tracks {
+		if g, ok := member.ParseGone(push); ok {
+			p.w.gone(g)
+			return
+		}
+	}
 	token, reply, ok := member.ParsePush(push)
 	what := member.Classify(reply)
 	if ok && what.Refused() {
@@ -288,6 +295,10 @@ func (p *pipe) close(a *order.Action) {
 	}
 	p.scan.Reset()
 	p.wakeWaiters()
+	if p.tells {
+		p.tells = false
+		p.w.forgetAll()
+	}
 	if p.Lane.Kind == member.Listening {
 		p.w.listening.lookAtAll()
 	}

@@ -81,6 +81,9 @@ func (s *client) reply(seq uint64, reply []byte) {
 	if s.topics != nil {
 		s.pushHeld()
 	}
+	if s.tracker != nil {
+		s.tellBehind()
+	}
 	s.progress()
 }
 
@@ -92,6 +95,9 @@ func (s *client) passed() {
 	s.fetchNext()
 	if s.topics != nil {
 		s.pushHeld()
+	}
+	if s.tracker != nil {
+		s.tellBehind()
 	}
 	s.progress()
 }

@@ -62,6 +62,7 @@ type Stats struct {
 	Subscriptions   int    // gauge: of sessions, to channels, patterns and shard channels
 	Heard           uint64 // messages from nodes
 	Pushed          uint64 // messages to sessions
+	Invalidations   uint64 // sent to sessions that track
 	SlowSubscribers uint64 // sessions closed because they did not read them
 	LostMessages    uint64 // that had no room on their way from a node
 	Gaps            uint64 // topics for which messages may have been lost with a node or its connection
@@ -125,7 +126,7 @@ func (s *Stats) add(o *Stats) {
 		{&s.Accepted, &o.Accepted},
 		{&s.Rejected, &o.Rejected},
 		{&s.SlowReaders, &o.SlowReaders},
-		{&s.Heard, &o.Heard}, {&s.Pushed, &o.Pushed}, {&s.SlowSubscribers, &o.SlowSubscribers},
+		{&s.Heard, &o.Heard}, {&s.Pushed, &o.Pushed}, {&s.Invalidations, &o.Invalidations}, {&s.SlowSubscribers, &o.SlowSubscribers},
 		{&s.LostMessages, &o.LostMessages}, {&s.Gaps, &o.Gaps},
 		{&s.Starved, &o.Starved},
 		{&s.EarlyClosed, &o.EarlyClosed},
@@ -154,7 +155,7 @@ func (s *Stats) visit(w *worker) {
 	s.ClientBytesIn, s.ClientBytesOut = w.account.Traffic()
 	s.Clients += len(w.clients)
 	s.Parking += w.order.Parking()
-	s.Subscriptions += w.listening.subscriptions
+	s.Subscriptions += w.listening.subscriptions - w.listening.follows
 	counts := &w.order.Counts
 	s.PipeRequests, s.Refusals = counts.Requests, counts.Refusals
 	s.Parked, s.ParkedTooLong, s.NotParked = counts.Parked, counts.ParkedTooLong, counts.NotParked

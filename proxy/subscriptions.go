@@ -196,6 +196,10 @@ func (s *client) appendAnswer(dst []byte, kind pubsub.Kind, name []byte, c chang
 
 // subscribed answers a change that the topic's brokers know of.
 func (s *client) subscribed(t *topic, c change) {
+	if t.kind == pubsub.Prefix {
+		s.followed()
+		return
+	}
 	name := []byte(t.name)
 	if c.more {
 		s.w.listening.board.Show(s.topics.Subscriber, t.kind, name)
@@ -207,6 +211,10 @@ func (s *client) subscribed(t *topic, c change) {
 
 // notSubscribed answers a change that a broker has refused.
 func (s *client) notSubscribed(t *topic, c change) {
+	if t.kind == pubsub.Prefix {
+		s.notFollowed()
+		return
+	}
 	if c.more && s.topics.Unwant(t.kind, []byte(t.name)) {
 		s.state.SetTopics(s.topics.Wanted())
 		s.w.listening.change(t.kind, t.name, false, change{})
@@ -300,7 +308,11 @@ func (l *listening) heard(push []byte) (ok bool) {
 	}
 	m, ok := pubsub.ParseMessage(push)
 	if !ok {
-		return false
+		g, ok := member.ParseGone(push)
+		if ok {
+			l.w.gone(g)
+		}
+		return ok
 	}
 	l.w.stats.Heard++
 	if l.board.Begin(m); l.showTurn() {

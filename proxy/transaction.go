@@ -461,6 +461,9 @@ func (s *client) executeHere(cmd *command.Command, args [][]byte) (reply []byte)
 	if cmd.ID == command.Wait {
 		return session.AppendWaitInExec(nil, args)
 	}
+	if cmd.ID == command.ClientTracking {
+		return errTrackingInside
+	}
 	reply, _, ok := s.w.proxy.server.Do(s.state, cmd, args, nil)
 	if !ok {
 		panic("BUG: nobody executes " + cmd.Name)

@@ -31,6 +31,7 @@ type worker struct {
 
 	clients    []*client
 	listening  *listening
+	tracking   trackingHere
 	retryTimer *netloop.Timer // set by order.Arm; nil: there was none
 	idleTimer  *netloop.Timer
 	watchTimer *netloop.Timer // set by order.Watch; nil: never
@@ -66,6 +67,9 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		warnings: newWarnings(),
 	}
 	w.listening = newListening(w)
+	if p.cfg.Buffers != nil {
+		w.tracking.table.Heap = p.cfg.Buffers
+	}
 	w.pause = session.Pauser{
 		Server: p.server, Clients: w.clientsHere, Now: l.Now,
 		After: func(d time.Duration, f func()) func() { return l.After(d, f).Stop },
@@ -147,6 +151,9 @@ func (w *worker) failed(a *order.Action) {
 
 // install makes the worker route by a newer table.
 func (w *worker) install(t *ring.Table) {
+	if old := w.order.Table(); old == nil || old.Owner != t.Owner {
+		defer w.forgetAll() // a node that was cut off may tell nobody what is gone
+	}
 	w.order.Install(t, w.loop.Now())
 	w.act()
 	w.listening.install(t)
@@ -178,6 +185,7 @@ func (w *worker) iterationEnd() {
 func (w *worker) add(s *client) {
 	s.index = len(w.clients)
 	w.clients = append(w.clients, s)
+	w.proxy.server.Directory().Add(s.state.ID, s)
 	w.stats.Accepted++
 }
 
@@ -189,6 +197,7 @@ func (w *worker) forget(s *client, err error) {
 	w.clients[last] = nil
 	w.clients = w.clients[:last]
 	w.proxy.clients.Add(-1)
+	w.proxy.server.Directory().Remove(s.state.ID)
 	if s.state.Monitor {
 		w.feed.Remove(s.conn)
 	}
@@ -222,6 +231,7 @@ func (w *worker) drain() {
 // waits, monitors or subscribes.
 func (w *worker) closeSilent() {
 	w.listening.keepHeard()
+	w.keepTracked()
 	w.proxy.server.TurnOutLate()
 	limit, full, now := w.proxy.settings.IdleTimeout(), w.proxy.isOverfull(), w.loop.Now()
 	for _, s := range w.clients {

@@ -25,11 +25,12 @@ import (
 //	11 nodes publish keyspace notifications, and proxies listen for them at all nodes
 //	12 proxies claim keys (DUNLIN CLAIM), so that blocking commands may name keys of several slots
 //	13 functions are settings of the cluster, and a change of settings may name the document that it changes
+//	14 pipes may track the keys that their commands read
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 13
+const Level = 14
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -79,6 +80,9 @@ const ClaimLevel = 12
 
 // FunctionsLevel is the level of the cluster from which on it has functions (FUNCTION LOAD, FCALL).
 const FunctionsLevel = 13
+
+// TrackingLevel is the level of the cluster from which on a proxy may open pipes for clients that track.
+const TrackingLevel = 14
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

@@ -48,7 +48,6 @@ var Answers = [command.NumIDs]Answer{
 	command.ACLSetUser:    refuse(errSetUser),
 	command.BGRewriteAOF:  refuse(errNoDisk),
 	command.BGSave:        bgSave,
-	command.ClientCaching: refuse(errCaching),
 	command.ConfigRewrite: refuse(errNoConfigFile),
 	command.Failover:      failover,
 	command.Lolwut:        lolwut,

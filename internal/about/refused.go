@@ -15,7 +15,6 @@ const (
 		"to store users in the Redis configuration."
 	errNoModules = "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it " +
 		"from a local connection, otherwise you need to set this option in the configuration file, and then restart the server."
-	errCaching = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
 	// Dunlin's own texts: every Redis server supports these commands.
 	errSetUser   = "ERR ACL SETUSER is not supported: there is one user, default, and its password is set when the server starts"
 	errShutdown  = "ERR SHUTDOWN is not supported: a server of this cluster is stopped where it was started"

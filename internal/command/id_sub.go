@@ -193,6 +193,7 @@ const (
 	DunlinLevel
 	DunlinListen
 	DunlinPass
+	DunlinAs
 	DunlinPeer
 	DunlinPipe
 	DunlinReport

@@ -27,10 +27,16 @@ func TestGoldenBytes(t *testing.T) {
 			"*8\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n7\r\n$1\r\n1\r\n$5\r\nfetch\r\n$1\r\n9\r\n$1\r\n3\r\n$0\r\n\r\n"},
 		"pipe that touches nothing": {AppendPipe(nil, Pipe{Kind: Large, NoTouch: true, Version: resp.RESP2, Level: 6}, nil, nil),
 			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$14\r\nlarge-no-touch\r\n$1\r\n0\r\n$1\r\n2\r\n$0\r\n\r\n$1\r\n6\r\n"},
+		"pipe that tracks": {AppendPipe(nil, Pipe{Kind: Common, NoTouch: true, Tracks: true, Version: resp.RESP3, Level: 14}, nil, nil),
+			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$22\r\ncommon-no-touch-tracks\r\n$1\r\n0\r\n$1\r\n3\r\n$0\r\n\r\n$2\r\n14\r\n"},
+		"gone":             {AppendGone(nil, Gone{Hash: 1<<64 - 2, Actor: 7}), ">3\r\n+gone\r\n:-2\r\n:7\r\n"},
+		"gone by a prefix": {AppendGone(nil, Gone{ByPrefix: true, Key: []byte("k\n"), Actor: 1<<64 - 1}), ">3\r\n+changed\r\n$2\r\nk\n\r\n:-1\r\n"},
+		"all gone":         {AppendGone(nil, Gone{All: true}), ">1\r\n+gone\r\n"},
+		"as":               {AppendAs(nil, 7), "*3\r\n$6\r\nDUNLIN\r\n$2\r\nAS\r\n$1\r\n7\r\n"},
 		"pipe of a level": {AppendPipe(nil, Pipe{Kind: Common, Version: resp.RESP2, Level: 1}, nil, nil),
 			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$6\r\ncommon\r\n$1\r\n0\r\n$1\r\n2\r\n$0\r\n\r\n$1\r\n1\r\n"},
 		"peer":  {AppendPeer(nil, 7, nil, nil), "*4\r\n$6\r\nDUNLIN\r\n$4\r\nPEER\r\n$1\r\n7\r\n$0\r\n\r\n"},
-		"level": {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$2\r\n13\r\n"},
+		"level": {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$2\r\n14\r\n"},
 		"listen": {AppendListen(nil, Listen{Kind: 1, Mode: Follow, Name: []byte("n*"), Count: 2}),
 			"*6\r\n$6\r\nDUNLIN\r\n$6\r\nLISTEN\r\n$1\r\n1\r\n$1\r\n2\r\n$2\r\nn*\r\n$1\r\n2\r\n"},
 		"topics": {AppendTopics(nil, 4, []Topic{{Boot: 7, Loop: 1, Kind: 2, Name: "n", Count: 3}}),
@@ -74,7 +80,7 @@ func TestEveryVerbHasARow(t *testing.T) {
 		_, name, _ := strings.Cut(sub.Name, "|")
 		rows[strings.ToUpper(name)] = true
 	}
-	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbLevel, VerbCancel, VerbRetry, VerbFetch, VerbListen, VerbClaim, VerbPass, VerbWatch, VerbExec,
+	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbLevel, VerbCancel, VerbRetry, VerbFetch, VerbListen, VerbClaim, VerbPass, VerbAs, VerbWatch, VerbExec,
 		VerbEach, VerbTable, VerbTake, VerbTopics, VerbReport, VerbSettings, VerbConfigure, VerbStream, VerbEffects, VerbValue}
 	for _, v := range verbs {
 		if !rows[v] {

@@ -67,6 +67,7 @@ type Pipe struct {
 	Loop       int
 	Kind       Kind
 	NoTouch    bool   // its commands do not count as uses of keys; from ring.NoTouchLevel on
+	Tracks     bool   // the keys that its commands read are tracked; from ring.TrackingLevel on
 	Generation uint64 // grows with every connection of the loop
 	Version    resp.Version
 	Level      uint8 // that the proxy speaks; left out below level 1 of the cluster. See ring.LaterLevel
@@ -91,10 +92,16 @@ func AppendPipe(dst []byte, p Pipe, secret, nonce []byte) []byte {
 // noTouch stands behind the kind of a pipe whose commands do not count as uses of keys.
 const noTouch = "-no-touch"
 
+// tracks stands behind that, of a pipe over which the node says what is gone.
+const tracks = "-tracks"
+
 func (p *Pipe) appendKind(dst []byte) []byte {
 	dst = append(dst, p.Kind.String()...)
 	if p.NoTouch {
 		dst = append(dst, noTouch...)
+	}
+	if p.Tracks {
+		dst = append(dst, tracks...)
 	}
 	return dst
 }
@@ -106,13 +113,14 @@ func ParsePipe(args [][]byte) (p Pipe, fields [][]byte, proof []byte, ok bool) {
 	fields, proof = args[:proven], args[proven]
 	boot, ok1 := resp.ParseInt(fields[0])
 	loop, ok2 := resp.ParseInt(fields[1])
-	name, untouched := bytes.CutSuffix(fields[2], []byte(noTouch))
+	name, tracked := bytes.CutSuffix(fields[2], []byte(tracks))
+	name, untouched := bytes.CutSuffix(name, []byte(noTouch))
 	kind, ok3 := parseKind(name)
 	generation, ok4 := parseUint(fields[3])
 	version, ok5 := resp.ParseInt(fields[4])
 	known := version == int64(resp.RESP2) || version == int64(resp.RESP3)
 	p = Pipe{
-		Boot: boot, Loop: int(loop), Kind: kind, NoTouch: untouched, Generation: generation, Version: resp.Version(version),
+		Boot: boot, Loop: int(loop), Kind: kind, NoTouch: untouched, Tracks: tracked, Generation: generation, Version: resp.Version(version),
 	}
 	ok6 := true
 	if len(args) > proven+1 {

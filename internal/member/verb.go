@@ -15,7 +15,7 @@ const Name = "DUNLIN"
 // The verbs. Names in braces are arguments; "…" repeats.
 const (
 	VerbChallenge = "CHALLENGE" // returns a nonce for a proof
-	VerbPipe      = "PIPE"      // {boot} {loop} {kind}[-no-touch] {generation} {version} {proof} [{level}]
+	VerbPipe      = "PIPE"      // {boot} {loop} {kind}[-no-touch][-tracks] {generation} {version} {proof} [{level}]
 	VerbPeer      = "PEER"      // {boot} {proof}
 	VerbLevel     = "LEVEL"     // {level}: the level that PIPE would name now; ring.OfferLevel
 	VerbRetry     = "RETRY"     // {epoch}: the proxy begins to repeat what was refused on this pipe
@@ -25,6 +25,7 @@ const (
 	VerbTopics    = "TOPICS"    // {epoch} ({boot} {loop} {kind} {name} {count})…: who listens to what the node gets
 	VerbClaim     = "CLAIM"     // {age} {kind} {key}…, of one partition; from ring.ClaimLevel on
 	VerbPass      = "PASS"      // {kind} {turn} {key}: the claim that was told READY does not pop, or has
+	VerbAs        = "AS"        // {actor}: who wants no word of what the next request of this pipe changes; ring.TrackingLevel
 	VerbWatch     = "WATCH"     // {key}…
 	VerbExec      = "EXEC"      // {slot} {watched} ({key} {version})… {request}…
 	VerbEach      = "EACH"      // {partitions} {word of the command}…

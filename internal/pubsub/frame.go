@@ -18,6 +18,9 @@ const (
 	Kinds // how many there are
 )
 
+// Prefix is no kind of topic: proxies listen so to changes of keys that begin with a name.
+const Prefix = Kinds
+
 // MaxName is how long the name of a topic can be, in bytes: also the longest pattern that package glob
 // takes. MaxMessage is how long a channel's name and a message can be together.
 const (

@@ -5,7 +5,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// A connection that sent CLIENT REPLY OFF or SKIP, or is paused or Blocked, takes a path of its
+// A connection that sent CLIENT REPLY OFF or SKIP, or is paused, Blocked or tracks, takes a path of its
 // own, which costs other connections nothing:
 //
 //	if st.Aside() {
@@ -26,7 +26,9 @@ const (
 )
 
 // Aside reports whether the next command must take the path above.
-func (st *State) Aside() bool { return (st.muting != 0 || st.paused || st.Blocked) && !st.begun }
+func (st *State) Aside() bool {
+	return (st.muting != 0 || st.paused || st.Blocked || st.Tracking != nil) && !st.begun
+}
 
 // KeepBlocked is how many further bytes are read from a Blocked connection, so that the loop
 // notices when its peer disconnects.
@@ -65,6 +67,9 @@ func (st *State) End(done bool) {
 		st.muting &^= mutedOnce
 		if st.muting&mutedNext != 0 {
 			st.muting = st.muting&^mutedNext | mutedOnce
+		}
+		if st.Tracking != nil {
+			st.endCaching()
 		}
 	}
 	st.setApart()

@@ -85,30 +85,3 @@ func setSwitch(flag *bool, value, dst []byte) []byte {
 	}
 	return resp.AppendOK(dst)
 }
-
-// clientTracking refuses client-side caching: a client that relied on invalidations would serve old
-// values. Switching tracking off always succeeds.
-func clientTracking(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	switch {
-	case command.EqualFold(args[2], "on"):
-		return resp.AppendError(dst, errTracking), ActionNone
-	case command.EqualFold(args[2], "off"):
-		return resp.AppendOK(dst), ActionNone
-	}
-	return resp.AppendError(dst, command.ErrSyntax), ActionNone
-}
-
-// clientGetRedir answers CLIENT GETREDIR with -1: nothing is tracked.
-func clientGetRedir(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
-	return resp.AppendInt(dst, -1), ActionNone
-}
-
-func clientTrackingInfo(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
-	dst = resp.AppendMap(dst, st.Version, 3)
-	dst = resp.AppendBulkString(dst, "flags")
-	dst = resp.AppendBulkString(resp.AppendSet(dst, st.Version, 1), "off")
-	dst = resp.AppendBulkString(dst, "redirect")
-	dst = resp.AppendInt(dst, -1)
-	dst = resp.AppendBulkString(dst, "prefixes")
-	return resp.AppendArray(dst, 0), ActionNone
-}

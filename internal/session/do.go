@@ -23,6 +23,7 @@ const (
 	ActionPause                  // CLIENT PAUSE, UNPAUSE: the same, by Pauser.Obey
 	ActionClientUnblock          // CLIENT UNBLOCK: the same
 	ActionDelay                  // send the reply after State.Delay, see waiting.go
+	ActionTracking               // CLIENT TRACKING: State.Tracking has changed
 	ActionMonitor                // MONITOR: show the connection what all connections do, until RESET
 )
 
@@ -106,6 +107,7 @@ var handlers = [command.NumIDs]handler{
 	command.ClientNoEvict:  clientNoEvict,
 	command.ClientNoTouch:  clientNoTouch,
 	command.ClientTracking: clientTracking,
+	command.ClientCaching:  clientCaching,
 
 	command.ClientGetRedir:     clientGetRedir,
 	command.ClientTrackingInfo: clientTrackingInfo,

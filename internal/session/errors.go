@@ -30,8 +30,7 @@ const (
 	errPauseMode    = "ERR CLIENT PAUSE mode must be WRITE or ALL"
 	errUnblocked    = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	errUnblock      = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
-	// Dunlin's own texts: every Redis server supports these commands.
-	errTracking  = "ERR CLIENT TRACKING is not supported: this server does not remember which keys a client read"
+	// Dunlin's own text.
 	errSleepLong = "ERR DEBUG SLEEP is for 300 seconds at most"
 )
 

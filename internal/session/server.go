@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/cluster"
 	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/lobby"
+	"github.com/dunlin-cache/dunlin/internal/tracking"
 )
 
 // Options are what the connections of a process share.
@@ -33,6 +34,7 @@ type Server struct {
 	authFailures atomic.Int64
 	blocked      atomic.Int64 // number of connections that are Blocked
 	pause        pause
+	directory    tracking.Directory
 }
 
 // NewServer completes o with defaults.

@@ -35,6 +35,8 @@ type State struct {
 	muting   muting
 	paused   bool // by CLIENT PAUSE
 	topics   [pubsub.Kinds]int
+	// Tracking is what CLIENT TRACKING has asked for, nil if nothing. Change it by SetTracking.
+	Tracking *Tracking
 	begun    bool // a command that was Aside now executes on the usual path
 
 	Name, LibName, LibVer string
@@ -78,6 +80,7 @@ func (s *Server) reset(st *State) {
 	st.ReadOnly, st.NoEvict, st.NoTouch, st.Monitor = false, false, false, false
 	st.muting &= mutedOnce // as in Redis, SKIP may still suppress the reply of RESET itself
 	st.topics = [pubsub.Kinds]int{}
+	st.Tracking = nil
 	st.EndTransaction()
 }
 
@@ -120,7 +123,8 @@ func AppendClientLine(dst []byte, st *State, now time.Duration) []byte {
 	dst = appendField(dst, " tot-mem=", int64(st.InBytes+st.OutBytes))
 	dst = append(dst, " events=r cmd="...)
 	dst = st.appendLastCommand(dst)
-	dst = append(dst, " user=default redir=-1"...)
+	dst = append(dst, " user=default"...)
+	dst = appendField(dst, " redir=", st.redirect())
 	dst = appendField(dst, " resp=", int64(st.Version))
 	dst = append(dst, " lib-name="...)
 	dst = append(dst, st.LibName...)
@@ -145,6 +149,15 @@ func (st *State) appendFlags(dst []byte) []byte {
 	}
 	if st.Blocked {
 		dst = append(dst, 'b')
+	}
+	if t := st.Tracking; t != nil {
+		dst = append(dst, 't')
+		if t.Broken {
+			dst = append(dst, 'R')
+		}
+		if t.BCast {
+			dst = append(dst, 'B')
+		}
 	}
 	if st.NoEvict {
 		dst = append(dst, 'e')

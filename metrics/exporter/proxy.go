@@ -58,6 +58,8 @@ var proxyMetrics = []metric[proxy.Stats]{
 		func(s *proxy.Stats) float64 { return float64(s.Heard) }),
 	counter("dunlin_proxy_pushed_messages_total", "Messages sent to subscribers.",
 		func(s *proxy.Stats) float64 { return float64(s.Pushed) }),
+	counter("dunlin_proxy_invalidations_total", "Invalidations sent to clients that track.",
+		func(s *proxy.Stats) float64 { return float64(s.Invalidations) }),
 	counter("dunlin_proxy_lost_messages_total", "Messages that had no room on their way from a node.",
 		func(s *proxy.Stats) float64 { return float64(s.LostMessages) }),
 	counter("dunlin_proxy_pubsub_gaps_total",

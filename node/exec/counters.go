@@ -41,6 +41,7 @@ type Counters struct {
 	SlowReaders uint64 // closed because they did not read
 	Starved     uint64 // closed because there was no memory for their buffers
 
+	Invalidations   uint64 // sent to clients that track, and to proxies
 	Pushed          uint64 // messages to subscribers
 	SlowSubscribers uint64 // closed because they did not read them
 
@@ -143,6 +144,7 @@ func (c *Counters) Since(o *Counters) Counters {
 	later.SlowReaders -= o.SlowReaders
 	later.Starved -= o.Starved
 	later.Pushed -= o.Pushed
+	later.Invalidations -= o.Invalidations
 	later.SlowSubscribers -= o.SlowSubscribers
 	later.Inputs -= o.Inputs
 	later.Outputs -= o.Outputs
@@ -181,6 +183,7 @@ func (c *Counters) Add(o *Counters) {
 	c.SlowReaders += o.SlowReaders
 	c.Starved += o.Starved
 	c.Pushed += o.Pushed
+	c.Invalidations += o.Invalidations
 	c.SlowSubscribers += o.SlowSubscribers
 	c.Inputs += o.Inputs
 	c.Outputs += o.Outputs

@@ -91,6 +91,9 @@ func (k *KeyLocks) At(i int) (t engine.Txn, key []byte, ok bool) {
 	}
 	k.Release()
 	k.txn = r.Engine.Lock(p, r.Now)
+	if r.Actor != 0 {
+		k.txn.As(r.Actor)
+	}
 	k.partition, k.locked = p, true
 	if h := k.txn.Holder(); h != nil && h != r.Hold {
 		k.Release()

@@ -73,6 +73,9 @@ type Request struct {
 	// Scripted: the command is one of a script, which gets its reply (script.go).
 	Scripted bool
 
+	// Actor is who wants no word of what the command changes (CLIENT TRACKING NOLOOP); 0: nobody.
+	Actor uint64
+
 	Transaction   engine.Txn // in a transaction: its lock, which its commands do not take
 	InTransaction bool
 	Hold          *engine.Hold // not nil: the request is of a transaction that holds its partition
@@ -86,6 +89,9 @@ func (r *Request) Lock() (t engine.Txn, ok bool) {
 		return r.Transaction, true
 	}
 	t = r.Engine.Lock(r.Partition, r.Now)
+	if r.Actor != 0 {
+		t.As(r.Actor)
+	}
 	if t.MayBeHeld() {
 		return t, r.passes(t)
 	}

@@ -14,6 +14,7 @@ type Lane struct {
 	Kind    member.Kind
 	Version resp.Version
 	NoTouch bool
+	Tracks  bool // nodes track the keys that the requests read
 }
 
 // Node is a node as one worker sees it.
@@ -28,7 +29,7 @@ type Node struct {
 	left   bool              // not in the table any more
 	gone   bool              // declared dead, or left: its pipes stay closed unless it turns out to be alive
 	goneAt time.Duration
-	pipes  [member.Kinds][4]*Pipe // for each kind: two versions, and these again with NoTouch
+	pipes  [member.Kinds][8]*Pipe // for each kind: two versions, and these again with NoTouch, and all again with Tracks
 }
 
 // Pipe returns the node's pipe for a lane, and makes it at the first call. It may be closed.
@@ -42,10 +43,14 @@ func (n *Node) Pipe(l Lane) *Pipe {
 
 // index returns the lane's place among those of its kind.
 func (l Lane) index() int {
+	at := int(l.Version - resp.RESP2)
 	if l.NoTouch {
-		return 2 + int(l.Version-resp.RESP2)
+		at += 2
 	}
-	return int(l.Version - resp.RESP2)
+	if l.Tracks {
+		at += 4
+	}
+	return at
 }
 
 // Each calls f with every pipe that was made.

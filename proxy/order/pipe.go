@@ -132,6 +132,10 @@ func (p *Pipe) HasRoom() bool {
 // send queues a request whose bytes are raw. It copies them, unless there is a body, which it takes
 // over. The pipe must be open and not full.
 func (m *Machine) send(p *Pipe, r *Request, raw []byte, body Body) {
+	if r.Session != nil && r.Session.Actor != 0 && body == nil {
+		var room [64]byte
+		m.send(p, &Request{}, member.AppendAs(room[:0], r.Session.Actor), nil)
+	}
 	switch {
 	case body != nil:
 		p.buf, p.body = raw[:len(raw):len(raw)], body

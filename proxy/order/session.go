@@ -19,6 +19,8 @@ type Owner interface {
 type Session struct {
 	// Owner must be set before the first request.
 	Owner Owner
+	// Actor, unless it is 0, is told to nodes before each request (DUNLIN AS).
+	Actor uint64
 
 	remote int      // requests that nodes have or that are parked: each part counts, questions of Askers do not
 	lane   Lane     // of all those

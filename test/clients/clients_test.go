@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	redigo "github.com/gomodule/redigo/redis"
 	"github.com/redis/go-redis/v9"
@@ -20,6 +21,7 @@ func TestClients(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 1)
 	proxy, node := c.Proxy(0).Addr, c.Node(1).Addr
+	harness.AwaitLevel(t, proxy)
 	for name, do := range map[string]harness.Doer{
 		"go-redis":                     harness.GoRedisDoer(harness.GoRedis(t, &redis.Options{Addr: proxy})),
 		"go-redis RESP2":               harness.GoRedisDoer(harness.GoRedis(t, &redis.Options{Addr: proxy, Protocol: 2})),
@@ -66,9 +68,9 @@ func redigoDoer(t testing.TB, addr string) harness.Doer {
 	}
 }
 
-// rueidisDoer turns client-side caching off: CLIENT TRACKING is refused.
+// rueidisDoer keeps rueidis's defaults: it tracks (CLIENT TRACKING ON OPTIN), for which it needs RESP3.
 func rueidisDoer(t testing.TB, o rueidis.ClientOption) harness.Doer {
-	o.DisableCache = true
+	o.DisableCache = o.AlwaysRESP2
 	client, err := rueidis.NewClient(o)
 	if err != nil {
 		t.Fatal(err)
@@ -131,5 +133,49 @@ func TestClusterClientFollowsMoves(t *testing.T) {
 	probe()
 	if s, err := c.Node(2).Status(); err != nil || s.Members[0].Keys == 0 {
 		t.Errorf("the new node has no keys: %v, %v", s.Members, err)
+	}
+}
+
+// TestRueidisCaches: rueidis's client-side cache answers reads, and forgets what others change.
+func TestRueidisCaches(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 3, 1)
+	harness.AwaitLevel(t, c.Proxy(0).Addr)
+	for name, addr := range map[string]string{"proxy": c.Proxy(0).Addr, "nodes": c.Node(0).Addr} {
+		t.Run(name, func(t *testing.T) {
+			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			writer := harness.GoRedisCluster(t, addr, nil)
+			ctx := context.Background()
+			get := func(key string) (value string, cached bool) {
+				t.Helper()
+				reply := client.DoCache(ctx, client.B().Get().Key(key).Cache(), time.Minute)
+				value, err := reply.ToString()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return value, reply.IsCacheHit()
+			}
+			for i := range 20 {
+				key := fmt.Sprint(name, i)
+				for turn := range 3 {
+					want := fmt.Sprint(turn)
+					if err := writer.Set(ctx, key, want, 0).Err(); err != nil {
+						t.Fatal(err)
+					}
+					harness.Eventually(t, 10*time.Second, "the cache forgets", func() bool {
+						value, _ := get(key)
+						return value == want
+					})
+					harness.Eventually(t, 10*time.Second, "the cache answers", func() bool {
+						_, cached := get(key)
+						return cached
+					})
+				}
+			}
+		})
 	}
 }

@@ -12,10 +12,9 @@ import (
 // cluster and refuses commands of several slots; it offers helpers for them.
 type rueidisClient struct{ c rueidis.Client }
 
-// openRueidis turns client-side caching off: Dunlin refuses CLIENT TRACKING, and then rueidis does
-// not connect.
+// openRueidis keeps the defaults: rueidis tracks what it caches.
 func openRueidis(_ context.Context, addr string) (client, error) {
-	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
 	return rueidisClient{c}, err
 }
 

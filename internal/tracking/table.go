@@ -1,0 +1,344 @@
+package tracking
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+const (
+	// MaxKeys is how many keys of one command are tracked. The client of a longer one is told to forget all.
+	MaxKeys = 1024
+	// MaxCopies is how many copies a Table knows, at most.
+	MaxCopies = 1 << 20
+	// copySize is what a copy takes in the Go heap beside twice its name, in bytes.
+	copySize = 160
+	// chargeAtOnce is how many bytes a Table charges at a time.
+	chargeAtOnce = 64 << 10
+)
+
+// Hash is by what members name a key that has changed. Keys may share one.
+func Hash(key []byte) uint64 { return xxhash.Sum64(key) }
+
+// Sink is the connection behind a Client. It orders what it is told behind the replies that it concerns.
+type Sink interface {
+	// Invalidate tells the client to forget a key.
+	Invalidate(key string)
+	// Flush tells the client to forget all keys.
+	Flush()
+}
+
+// Heap is what a Table charges.
+type Heap interface {
+	Charge(bytes int64) bool
+	Refund(bytes int64)
+}
+
+// Client is one connection that tracks.
+type Client struct {
+	sink   Sink // nil: it has gone
+	id     uint64
+	noLoop bool
+	reads  bool             // it has read something since it was told to forget all
+	era    uint64           // of copies: older ones are gone
+	copies map[string]*kept // by key
+
+	prefixes []string // not nil: it follows these and has no copies
+	at       int      // in Table.clients
+}
+
+// kept is what one client has of one key.
+type kept struct {
+	hash       uint64
+	key        string
+	client     *Client
+	prev, next *kept // of those with the same hash
+}
+
+// Table is what a loop knows of its clients. The zero value is empty.
+type Table struct {
+	Heap    Heap // nil: it charges nobody
+	Limit   int  // of copies; 0: MaxCopies
+	Told    uint64
+	byHash  map[uint64]*kept
+	size    int   // copies
+	bytes   int64 // that they take
+	charged int64
+	era     uint64 // how often all were dropped
+	clients []*Client
+
+	prefixes map[string][]*Client
+	lengths  []int // of the prefixes, each once, ascending
+	leaving  []*Client
+	jobs     []job // what Go does
+}
+
+// job is what is to be told: a hash, a key by its prefixes, or all.
+type job struct {
+	what  what
+	actor uint64
+	hash  uint64
+	key   string
+	all   []*Client // who is still to be told
+}
+
+type what uint8
+
+const (
+	gone what = iota
+	changed
+	flushed
+)
+
+// Join adds a client, which has no copies yet.
+func (t *Table) Join(sink Sink, id uint64) *Client {
+	c := &Client{sink: sink, id: id, era: t.era, at: len(t.clients)}
+	t.clients = append(t.clients, c)
+	return c
+}
+
+// Set says what the client wants: noLoop, no word of what it changes itself; prefixes, word of all keys that begin
+// with one of these, which do not overlap. It has all prefixes that it had before.
+func (t *Table) Set(c *Client, noLoop bool, prefixes []string) {
+	c.noLoop = noLoop
+	for _, p := range prefixes {
+		if slices.Contains(c.prefixes, p) {
+			continue
+		}
+		if t.prefixes == nil {
+			t.prefixes = make(map[string][]*Client)
+		}
+		t.prefixes[p] = append(t.prefixes[p], c)
+		t.addLength(len(p))
+	}
+	c.prefixes = prefixes
+}
+
+func (t *Table) addLength(n int) {
+	if i, found := slices.BinarySearch(t.lengths, n); !found {
+		t.lengths = slices.Insert(t.lengths, i, n)
+	}
+}
+
+// Leave removes a client: it is told nothing more. Go forgets its copies.
+func (t *Table) Leave(c *Client) {
+	if c.sink == nil {
+		return
+	}
+	c.sink = nil
+	last := len(t.clients) - 1
+	t.clients[c.at] = t.clients[last]
+	t.clients[c.at].at = c.at
+	t.clients[last] = nil
+	t.clients = t.clients[:last]
+	for _, p := range c.prefixes {
+		rest := slices.DeleteFunc(t.prefixes[p], func(d *Client) bool { return d == c })
+		if t.prefixes[p] = rest; len(rest) == 0 {
+			delete(t.prefixes, p)
+		}
+	}
+	if len(c.prefixes) > 0 {
+		t.lengths = t.lengths[:0]
+		for p := range t.prefixes {
+			t.addLength(len(p))
+		}
+	}
+	if len(c.copies) > 0 && c.era == t.era {
+		t.leaving = append(t.leaving, c)
+	}
+}
+
+// Clients returns how many clients there are.
+func (t *Table) Clients() int { return len(t.clients) }
+
+// Copies returns how many copies there are.
+func (t *Table) Copies() int { return t.size }
+
+// Prefixes returns the prefixes that clients follow.
+func (t *Table) Prefixes() map[string][]*Client { return t.prefixes }
+
+// Reads notes that the client is about to read something that is not tracked key by key.
+func (c *Client) Reads() { c.reads = true }
+
+// Add notes that the client is about to read a key. It reports false if there is no memory for that. It may
+// queue something.
+func (t *Table) Add(c *Client, key []byte) (ok bool) {
+	c.reads = true
+	if c.era != t.era {
+		c.era, c.copies = t.era, nil
+	}
+	if c.copies[string(key)] != nil {
+		return true
+	}
+	limit := t.Limit
+	if limit == 0 {
+		limit = MaxCopies
+	}
+	if t.size >= limit {
+		t.dropAny()
+	}
+	for size := copyCost(len(key)); t.bytes+size > t.charged; {
+		more := max(size, chargeAtOnce)
+		if t.Heap != nil && !t.Heap.Charge(more) {
+			return false
+		}
+		t.charged += more
+	}
+	x := &kept{hash: Hash(key), key: string(key), client: c}
+	if c.copies == nil {
+		c.copies = make(map[string]*kept)
+	}
+	if t.byHash == nil {
+		t.byHash = make(map[uint64]*kept)
+	}
+	c.copies[x.key] = x
+	if x.next = t.byHash[x.hash]; x.next != nil {
+		x.next.prev = x
+	}
+	t.byHash[x.hash] = x
+	t.size++
+	t.bytes += copyCost(len(key))
+	return true
+}
+
+func copyCost(key int) int64 { return copySize + 2*int64(key) }
+
+// dropAny drops any copy, and queues that its key has changed.
+func (t *Table) dropAny() {
+	for _, x := range t.byHash { // maps begin anywhere
+		t.remove(x)
+		t.jobs = append(t.jobs, job{what: changed, key: x.key, all: []*Client{x.client}})
+		return
+	}
+}
+
+// tell removes a copy and tells its client, unless that is the actor and wants no word of what it does itself.
+func (t *Table) tell(x *kept, actor uint64) {
+	t.remove(x)
+	t.send(x.client, x.key, actor)
+}
+
+func (t *Table) send(c *Client, key string, actor uint64) {
+	if c.sink == nil || c.noLoop && c.id == actor {
+		return
+	}
+	t.Told++
+	c.sink.Invalidate(key)
+}
+
+func (t *Table) remove(x *kept) {
+	if x.prev != nil {
+		x.prev.next = x.next
+	} else if x.next != nil {
+		t.byHash[x.hash] = x.next
+	} else {
+		delete(t.byHash, x.hash)
+	}
+	if x.next != nil {
+		x.next.prev = x.prev
+	}
+	delete(x.client.copies, x.key)
+	t.size--
+	t.bytes -= copyCost(len(x.key))
+	if idle := t.charged - t.bytes; idle > 2*chargeAtOnce {
+		t.charged -= chargeAtOnce
+		t.refund(chargeAtOnce)
+	}
+}
+
+func (t *Table) refund(bytes int64) {
+	if t.Heap != nil && bytes > 0 {
+		t.Heap.Refund(bytes)
+	}
+}
+
+// Gone queues that a key with the hash has changed.
+func (t *Table) Gone(hash, actor uint64) {
+	if t.byHash[hash] != nil {
+		t.jobs = append(t.jobs, job{what: gone, hash: hash, actor: actor})
+	}
+}
+
+// Changed queues that a key has changed, for those that follow its prefixes.
+func (t *Table) Changed(key string, actor uint64) {
+	for _, n := range t.lengths {
+		if n > len(key) {
+			return
+		}
+		if all := t.prefixes[key[:n]]; len(all) > 0 {
+			t.jobs = append(t.jobs, job{what: changed, key: key, actor: actor, all: slices.Clone(all)})
+		}
+	}
+}
+
+// Flush queues that all clients are to forget all, as far as they have read anything since they were told so.
+func (t *Table) Flush() {
+	t.byHash, t.size, t.bytes, t.jobs, t.leaving = nil, 0, 0, nil, nil
+	t.era++
+	t.refund(t.charged)
+	t.charged = 0
+	if len(t.clients) > 0 {
+		t.jobs = append(t.jobs, job{what: flushed, all: slices.Clone(t.clients)})
+	}
+}
+
+// Busy reports whether Go has something to do.
+func (t *Table) Busy() bool { return len(t.jobs) > 0 || len(t.leaving) > 0 }
+
+// Go tells what is queued, in so many steps at most, and returns how many are left.
+func (t *Table) Go(steps int) (left int) {
+	for ; steps > 0 && len(t.jobs) > 0; steps-- {
+		switch j := &t.jobs[0]; {
+		case j.what == gone && t.byHash[j.hash] != nil:
+			t.tell(t.byHash[j.hash], j.actor)
+			continue
+		case j.what == changed && len(j.all) > 0:
+			t.send(j.all[0], j.key, j.actor)
+			j.all = j.all[1:]
+			continue
+		case j.what == flushed && len(j.all) > 0:
+			if c := j.all[0]; c.sink != nil && c.reads {
+				c.reads = false
+				if c.era != t.era {
+					c.era, c.copies = t.era, nil
+				}
+				t.Told++
+				c.sink.Flush()
+			}
+			j.all = j.all[1:]
+			continue
+		}
+		t.jobs[0] = job{}
+		if t.jobs = t.jobs[1:]; len(t.jobs) == 0 {
+			t.jobs = nil
+		}
+	}
+	for ; steps > 0 && len(t.leaving) > 0; steps-- {
+		c := t.leaving[0]
+		if len(c.copies) == 0 || c.era != t.era {
+			t.leaving[0] = nil
+			t.leaving = t.leaving[1:]
+			continue
+		}
+		for _, x := range c.copies {
+			t.remove(x)
+			break
+		}
+	}
+	return steps
+}
+
+// Close gives all memory back.
+func (t *Table) Close() {
+	t.clients = nil
+	t.Flush()
+}
+
+// Actor is by what members name one connection of a process. It is not 0.
+func Actor(boot int64, id uint64) uint64 {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(boot))
+	binary.LittleEndian.PutUint64(b[8:], id)
+	return xxhash.Sum64(b[:]) | 1
+}

@@ -1,0 +1,223 @@
+package tracking
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// sink is a client that notes what it is told.
+type sink struct {
+	*Client
+	told []string // keys; "*" for all
+}
+
+func (s *sink) Invalidate(key string) { s.told = append(s.told, key) }
+func (s *sink) Flush()                { s.told = append(s.told, "*") }
+
+func join(t *Table, id uint64, noLoop bool, prefixes ...string) *sink {
+	s := &sink{}
+	s.Client = t.Join(s, id)
+	t.Set(s.Client, noLoop, prefixes)
+	return s
+}
+
+// want goes on until nothing is left, and compares what the client was told since the last call.
+func (s *sink) want(t *testing.T, table *Table, want ...string) {
+	t.Helper()
+	for table.Busy() {
+		table.Go(1)
+	}
+	if !slices.Equal(s.told, want) {
+		t.Errorf("told %q, want %q", s.told, want)
+	}
+	s.told = nil
+}
+
+func add(t *testing.T, table *Table, s *sink, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		if !table.Add(s.Client, []byte(key)) {
+			t.Errorf("no memory for a copy of %s", key)
+		}
+	}
+}
+
+func hash(key string) uint64 { return Hash([]byte(key)) }
+
+func TestGone(t *testing.T) {
+	var table Table
+	a, b, c := join(&table, 1, false), join(&table, 2, true), join(&table, 3, false)
+	add(t, &table, a, "k", "k", "l")
+	add(t, &table, b, "k")
+	table.Gone(hash("k"), 2)
+	a.want(t, &table, "k")
+	b.want(t, &table) // it has done so itself
+	table.Gone(hash("k"), 0)
+	a.want(t, &table)
+	b.want(t, &table)
+	add(t, &table, b, "k")
+	table.Gone(hash("k"), 1)
+	b.want(t, &table, "k")
+	add(t, &table, a, "m")
+	table.Leave(a.Client)
+	table.Leave(a.Client)
+	table.Gone(hash("m"), 0)
+	a.want(t, &table)
+	c.want(t, &table)
+	if n := table.Copies(); n != 0 {
+		t.Errorf("%d copies are left", n)
+	}
+}
+
+func TestFlush(t *testing.T) {
+	var table Table
+	a, b := join(&table, 1, false), join(&table, 2, false)
+	p := join(&table, 3, false, "x")
+	add(t, &table, a, "k")
+	table.Gone(hash("k"), 0)
+	table.Flush() // what was queued before is in it
+	add(t, &table, a, "k")
+	p.Reads()
+	a.want(t, &table, "*")
+	b.want(t, &table) // it has read nothing
+	p.want(t, &table, "*")
+	table.Flush()
+	p.want(t, &table)
+	a.want(t, &table) // it was told behind its newest read
+	add(t, &table, a, "k")
+	table.Gone(hash("k"), 0)
+	a.want(t, &table, "k")
+}
+
+func TestChanged(t *testing.T) {
+	var table Table
+	a := join(&table, 1, false, "")
+	b := join(&table, 2, true, "user:", "x")
+	table.Changed("user:1", 0)
+	table.Changed("x", 2)
+	table.Changed("use", 0)
+	a.want(t, &table, "user:1", "x", "use")
+	b.want(t, &table, "user:1")
+	table.Leave(b.Client)
+	if n := len(table.Prefixes()); n != 1 {
+		t.Errorf("%d prefixes are left", n)
+	}
+	table.Changed("user:2", 0)
+	a.want(t, &table, "user:2")
+	b.want(t, &table)
+}
+
+// heap counts what is charged, up to a limit.
+type heap struct{ used, limit int64 }
+
+func (h *heap) Charge(n int64) bool {
+	if h.used+n > h.limit {
+		return false
+	}
+	h.used += n
+	return true
+}
+
+func (h *heap) Refund(n int64) { h.used -= n }
+
+// TestMemory: copies are charged, and there are no more than fit.
+func TestMemory(t *testing.T) {
+	h := &heap{limit: 3 * chargeAtOnce}
+	table := Table{Heap: h}
+	a := join(&table, 1, false)
+	n := 0
+	for table.Add(a.Client, fmt.Append(nil, "key", n)) {
+		n++
+	}
+	if n < 3*chargeAtOnce/(copySize+20) || table.Copies() != n {
+		t.Errorf("%d copies fit, of %d", table.Copies(), n)
+	}
+	for i := range n {
+		table.Gone(hash(fmt.Sprint("key", i)), 0)
+	}
+	for table.Busy() {
+		table.Go(100)
+	}
+	if len(a.told) != n || h.used > 2*chargeAtOnce {
+		t.Errorf("told %d, and %d bytes are still charged", len(a.told), h.used)
+	}
+	add(t, &table, a, "k")
+	if table.Close(); h.used != 0 {
+		t.Errorf("%d bytes are still charged", h.used)
+	}
+}
+
+// TestModel compares a small table with maps: whoever has a copy of what is gone is told, and a copy that
+// is dropped because the table is full is told too.
+func TestModel(t *testing.T) {
+	table := Table{Limit: 50}
+	dice := rand.New(rand.NewPCG(3, 4))
+	var sinks []*sink
+	copies := make(map[string]bool) // "client key"
+	for i := range 5 {
+		sinks = append(sinks, join(&table, uint64(i+1), i == 4))
+	}
+	check := func() {
+		for table.Busy() {
+			table.Go(3)
+		}
+		for i, s := range sinks {
+			for _, key := range s.told {
+				if key == "*" {
+					for n := range 30 {
+						delete(copies, fmt.Sprint(i, " ", n))
+					}
+				}
+				delete(copies, fmt.Sprint(i, " ", key))
+			}
+			s.told = nil
+		}
+	}
+	for range 50_000 {
+		i, key := dice.IntN(len(sinks)), fmt.Sprint(dice.IntN(30))
+		switch dice.IntN(20) {
+		case 0:
+			table.Leave(sinks[i].Client)
+			for n := range 30 {
+				delete(copies, fmt.Sprint(i, " ", n))
+			}
+			sinks[i] = join(&table, uint64(i+1), i == 4)
+		case 1:
+			table.Flush()
+			check()
+			if len(copies) > 0 {
+				t.Fatalf("%v outlive a flush", copies)
+			}
+		case 2, 3, 4, 5:
+			actor := uint64(dice.IntN(7))
+			table.Gone(hash(key), actor)
+			check()
+			delete(copies, "4 "+key) // it wants no word of its own
+			for i := range sinks {
+				if copies[fmt.Sprint(i, " ", key)] {
+					t.Fatalf("client %d is not told of %s", i, key)
+				}
+			}
+		default:
+			add(t, &table, sinks[i], key)
+			copies[fmt.Sprint(i, " ", key)] = true
+			check()
+		}
+		if table.Copies() > 50 || table.Copies() < len(copies) {
+			t.Fatalf("there are %d copies, and %d by the model", table.Copies(), len(copies))
+		}
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	var d Directory
+	if d.Add(7, nil); d.Find(7) != nil || d.Find(8) != nil {
+		t.Error("found nobody")
+	}
+	d.Remove(7)
+	if Actor(1, 2) == Actor(2, 1) || Actor(0, 0) == 0 {
+		t.Error("actors are alike")
+	}
+}

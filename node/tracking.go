@@ -1,0 +1,564 @@
+package node
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/tracking"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// CLIENT TRACKING. The keys that a tracking connection is about to read are marked in the engine for a watcher:
+// its loop, or the pipe over which the proxy of that client sends. Whoever changes a marked key queues for the
+// watcher what is gone, while the shard is locked; the watcher's loop then tells its clients, or the proxy:
+//
+//	loop 1   mark k, read k, reply ······· deliver: tell those with a copy of k
+//	loop 2            SET k: gone ─ queue ─┘
+//
+// A loop delivers between the inputs of its connections, so what is told comes behind the replies of the reads
+// before it. A client whose reply is still to come is told behind that (conn.tell); a proxy sees to it itself.
+//
+// When partitions are lost, when the engine is emptied, when a queue overflows or memory ends, all is gone: the
+// watcher's clients forget everything.
+
+const (
+	// goneAtOnce is how many keys wait for a watcher's loop, and goneBytes how many bytes of names of keys that
+	// begin with prefixes. With more, all is gone.
+	goneAtOnce = 4096
+	goneBytes  = 256 << 10
+	// tellSteps is how many clients a loop tells in one turn.
+	tellSteps = 512
+	// heldInvalidations is how many bytes wait for a reply. With more, the client forgets all.
+	heldInvalidations = 64 << 10
+	// maxWatchers bounds the loops and pipes that watch.
+	maxWatchers = 1<<16 - 1
+	// maxLengths is how many lengths the prefixes of all clients of a node have, each of which costs every
+	// change of a key.
+	maxLengths = 256
+	// watcherMemory is what a watcher takes, in bytes, when its queue is full.
+	watcherMemory = 256 << 10
+)
+
+// watchers are those of a node.
+type watchers struct {
+	mu       sync.Mutex // of changes
+	byID     atomic.Pointer[[]*watcher]
+	live     int
+	prefixes atomic.Pointer[watchedPrefixes]
+}
+
+// watchedPrefixes says who wants word of keys that begin with prefixes. It does not change.
+type watchedPrefixes struct {
+	lengths []int // of the prefixes, ascending
+	by      map[string][]*watcher
+}
+
+// watcher has what is gone, and was not told yet.
+type watcher struct {
+	id      uint16
+	loop    *netloop.Loop
+	deliver func() // on the loop
+
+	mu      sync.Mutex
+	ended   bool
+	posted  bool // deliver will come
+	all     bool // all is gone
+	gone    []gone
+	names   int // bytes in gone
+	of      *watchers
+	follows []string // prefixes; watchers.mu protects it
+}
+
+// gone is a key that has changed.
+type gone struct {
+	hash, actor uint64
+	key         string // if it was told for its prefix
+	byPrefix    bool
+}
+
+// watch adds a watcher, nil if there are too many.
+func (ws *watchers) watch(l *netloop.Loop, deliver func()) *watcher {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	list := []*watcher{nil}
+	if old := ws.byID.Load(); old != nil {
+		list = slices.Clone(*old)
+	}
+	at := 1 + slices.Index(list[1:], nil)
+	if at == 0 {
+		if at = len(list); at > maxWatchers {
+			return nil
+		}
+		list = append(list, nil)
+	}
+	w := &watcher{id: uint16(at), loop: l, deliver: deliver, of: ws}
+	list[at] = w
+	ws.byID.Store(&list)
+	ws.live++
+	return w
+}
+
+// unwatch removes a watcher. Marks for it stay as long as there are others: they are told to whoever has its number
+// next, in vain.
+func (ws *watchers) unwatch(w *watcher, e *engine.Engine) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.mu.Lock()
+	w.ended, w.gone = true, nil
+	w.mu.Unlock()
+	list := slices.Clone(*ws.byID.Load())
+	list[w.id] = nil
+	ws.byID.Store(&list)
+	if len(w.follows) > 0 {
+		ws.obeyLocked(ws.review(), e)
+	}
+	if ws.live--; ws.live == 0 {
+		e.ForgetMarks()
+	}
+}
+
+// revoke is engine.Config.Revoke.
+func (ws *watchers) revoke(m engine.Watch, actor uint64) {
+	if list := *ws.byID.Load(); int(m.Watcher) < len(list) && list[m.Watcher] != nil {
+		list[m.Watcher].add(gone{hash: m.Hash, actor: actor})
+	}
+}
+
+// changed is engine.Config.Changed.
+func (ws *watchers) changed(key []byte, actor uint64) {
+	prefixes := ws.prefixes.Load()
+	if prefixes == nil {
+		return
+	}
+	name := ""
+	for _, n := range prefixes.lengths {
+		if n > len(key) {
+			return
+		}
+		for _, w := range prefixes.by[string(key[:n])] {
+			if name == "" {
+				name = string(key)
+			}
+			w.add(gone{key: name, actor: actor, byPrefix: true})
+		}
+	}
+}
+
+// flush tells all watchers that all is gone.
+func (n *Node) flushTracking() {
+	n.engine.ForgetMarks() // first: whose marks are forgotten is in the list, and who marks later reads what is there later
+	list := n.watchers.byID.Load()
+	if list == nil {
+		return
+	}
+	for _, w := range *list {
+		if w != nil {
+			w.flush()
+		}
+	}
+}
+
+// add queues what is gone. The caller has a shard locked.
+func (w *watcher) add(g gone) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended || w.all {
+		return
+	}
+	if n := len(w.gone); n > 0 && g.byPrefix && w.gone[n-1] == g {
+		return
+	}
+	if len(w.gone) >= goneAtOnce || w.names+len(g.key) > goneBytes {
+		w.gone, w.names, w.all = nil, 0, true
+	} else {
+		w.gone = append(w.gone, g)
+		w.names += len(g.key)
+	}
+	w.post()
+}
+
+func (w *watcher) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone, w.names, w.all = nil, 0, true
+	w.post()
+}
+
+func (w *watcher) post() {
+	if !w.posted && !w.ended {
+		w.posted = true
+		w.loop.Post(w.deliver)
+	}
+}
+
+// take returns what is gone. The caller gives spare back, whose elements were told.
+func (w *watcher) take(spare []gone) (list []gone, all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list, all = w.gone, w.all
+	clear(spare)
+	w.gone, w.names, w.all, w.posted = spare[:0], 0, false, false
+	return list, all
+}
+
+// follow sets the prefixes of a watcher. It reports false if there would be too many lengths.
+func (n *Node) follow(w *watcher, prefixes []string) bool {
+	ws := &n.watchers
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	before := w.follows
+	w.follows = prefixes
+	if next := ws.review(); next == nil || len(next.lengths) <= maxLengths {
+		ws.obeyLocked(next, n.engine)
+		return true
+	}
+	w.follows = before
+	return false
+}
+
+// review returns who follows which prefixes, nil if nobody does.
+func (ws *watchers) review() *watchedPrefixes {
+	next := &watchedPrefixes{by: make(map[string][]*watcher)}
+	for _, w := range *ws.byID.Load() {
+		if w == nil {
+			continue
+		}
+		for _, p := range w.follows {
+			next.by[p] = append(next.by[p], w)
+			if i, found := slices.BinarySearch(next.lengths, len(p)); !found {
+				next.lengths = slices.Insert(next.lengths, i, len(p))
+			}
+		}
+	}
+	if len(next.lengths) == 0 {
+		return nil
+	}
+	return next
+}
+
+// obeyLocked has the prefixes be followed.
+func (ws *watchers) obeyLocked(next *watchedPrefixes, e *engine.Engine) {
+	if had := ws.prefixes.Swap(next) != nil; had != (next != nil) {
+		e.TellChanges(next != nil)
+	}
+}
+
+// trackingHere is what a worker keeps for its clients that track.
+type trackingHere struct {
+	table   tracking.Table
+	watcher *watcher // nil before the first client
+	spare   []gone
+	telling bool // goOnTelling will come
+}
+
+// track obeys the connection's CLIENT TRACKING. It returns the error to be answered, "" if there is none.
+func (cn *conn) track() (refusal string) {
+	w, t := cn.worker, cn.State.Tracking
+	if t == nil {
+		cn.untrack()
+		return ""
+	}
+	here := &w.tracking
+	if here.watcher == nil {
+		if !(heapBudget{w.node}).Charge(watcherMemory) {
+			return errNoTracking
+		}
+		if here.watcher = w.node.watchers.watch(w.loop, w.deliverGone); here.watcher == nil {
+			heapBudget{w.node}.Refund(watcherMemory)
+			return errNoTracking
+		}
+	}
+	if cn.tracker == nil {
+		cn.tracker = here.table.Join(cn, cn.actor())
+	}
+	here.table.Set(cn.tracker, t.NoLoop, t.Prefixes)
+	if t.BCast && !w.follow() {
+		return errManyLengths
+	}
+	return ""
+}
+
+// follow has the node tell what begins with the prefixes of this loop's clients.
+func (w *worker) follow() bool {
+	var prefixes []string
+	for p := range w.tracking.table.Prefixes() {
+		prefixes = append(prefixes, p)
+	}
+	return w.node.follow(w.tracking.watcher, prefixes)
+}
+
+// actor is by what a client is named that wants no word of what it does itself.
+func (cn *conn) actor() uint64 { return tracking.Actor(cn.node.cfg.Boot, cn.State.ID) }
+
+// actAs: DUNLIN AS actor
+func actAs(r *request) {
+	actor, ok := member.ParseAs(r.Args[2])
+	if p := r.conn.pipe; ok && p != nil && p.watcher != nil {
+		p.actor = actor
+		r.ReplyOK()
+		return
+	}
+	r.Fail(exec.ErrNotInteger)
+}
+
+// untrack ends the connection's tracking.
+func (cn *conn) untrack() {
+	if cn.tracker == nil {
+		return
+	}
+	w := cn.worker
+	here := &w.tracking
+	here.table.Leave(cn.tracker)
+	cn.tracker, cn.behind, cn.forgets = nil, nil, false
+	if len(here.watcher.follows) > 0 {
+		w.follow()
+	}
+	w.tellOn()
+	if here.table.Clients() == 0 {
+		w.node.watchers.unwatch(here.watcher, w.node.engine)
+		here.watcher = nil
+		heapBudget{w.node}.Refund(watcherMemory)
+	}
+}
+
+// trackRead notes the keys that a command is about to read, for a connection that tracks.
+func (r *request) trackRead(s *step) {
+	cn := r.conn
+	if p := cn.pipe; p != nil {
+		r.Actor, p.actor = p.actor, 0
+	} else if cn.State.Tracking.NoLoop {
+		r.Actor = cn.actor()
+	}
+	if s.plan == nil || !readsKeys(s.cmd) {
+		if cn.tracker != nil && s.cmd != nil && s.cmd.ID == command.Exec {
+			cn.tracker.Reads() // perhaps; its planning tracks the keys
+		}
+		return
+	}
+	if !cn.State.TracksNow() {
+		cn.tracker.Reads() // if it follows prefixes
+		return
+	}
+	if r.isUnlisted() {
+		cn.forgets = true
+		return
+	}
+	keys, _ := s.cmd.AppendKeys(r.worker.trackedKeys[:0], s.args)
+	if r.worker.trackedKeys = keys; len(keys) > tracking.MaxKeys {
+		cn.forgets = true
+		return
+	}
+	for _, k := range keys {
+		r.trackKey(s.args[k])
+	}
+}
+
+// readsKeys reports whether a client may keep what the command replies of its keys.
+func readsKeys(c *command.Command) bool { return c.Flags&command.ReadOnly != 0 || c.IsScript() }
+
+// trackKey notes that the connection is about to read a key.
+func (r *request) trackKey(key []byte) {
+	cn := r.conn
+	watch := engine.Watch{Hash: tracking.Hash(key)}
+	if p := cn.pipe; p != nil {
+		watch.Watcher = p.watcher.id
+	} else if cn.tracker != nil {
+		here := &r.worker.tracking
+		watch.Watcher = here.watcher.id
+		if !here.table.Add(cn.tracker, key) {
+			cn.forgets = true
+			return
+		}
+		if here.table.Busy() {
+			r.worker.tellOn()
+		}
+	}
+	switch {
+	case watch.Watcher == 0: // it tracks no more
+	case r.node.engine.Mark(ring.PartitionOf(key), key, watch):
+	case cn.pipe != nil:
+		cn.pipe.watcher.flush()
+	default:
+		cn.forgets = true
+	}
+}
+
+// endTracked has what waits for the reply of a command follow on it.
+func (cn *conn) endTracked() {
+	if cn.tracker != nil && (cn.forgets || len(cn.behind) > 0) {
+		cn.worker.loop.Post(cn.tellHeld)
+	}
+}
+
+func (cn *conn) tellHeld() {
+	behind, forgets := cn.behind, cn.forgets
+	cn.behind, cn.forgets = nil, false
+	if len(behind) > 0 {
+		cn.tell(behind)
+	}
+	if forgets {
+		cn.Flush()
+	}
+}
+
+// deliverGone tells the clients of the loop what is gone.
+func (w *worker) deliverGone() {
+	here := &w.tracking
+	if here.watcher == nil {
+		return
+	}
+	list, all := here.watcher.take(here.spare)
+	if all {
+		here.table.Flush()
+	}
+	for _, g := range list {
+		if g.byPrefix {
+			here.table.Changed(g.key, g.actor)
+		} else {
+			here.table.Gone(g.hash, g.actor)
+		}
+	}
+	here.spare = list
+	w.tellTurn()
+}
+
+func (w *worker) tellTurn() {
+	w.tracking.table.Go(tellSteps)
+	w.tellOn()
+}
+
+// tellOn has a later turn tell what is left.
+func (w *worker) tellOn() {
+	if here := &w.tracking; here.table.Busy() && !here.telling {
+		here.telling = true
+		w.loop.Post(func() {
+			here.telling = false
+			w.tellTurn()
+		})
+	}
+}
+
+// Invalidate implements tracking.Sink.
+func (cn *conn) Invalidate(key string) { cn.invalidate(key, false) }
+
+// Flush implements tracking.Sink.
+func (cn *conn) Flush() { cn.invalidate("", true) }
+
+func (cn *conn) invalidate(key string, all bool) {
+	t := cn.State.Tracking
+	switch {
+	case cn.closed || t == nil:
+	case t.Redirect != 0:
+		if to := cn.node.session.Directory().Find(t.Redirect); to != nil {
+			to.Redirected(key, all)
+			return
+		}
+		t.Broken = true
+		if cn.State.Version == resp.RESP3 {
+			cn.tell(tracking.AppendBroken(nil, t.Redirect))
+		}
+	case cn.State.Version == resp.RESP3:
+		cn.tell(tracking.AppendInvalidate(nil, resp.RESP3, key, all))
+	}
+}
+
+// Redirected implements tracking.Target.
+func (cn *conn) Redirected(key string, all bool) {
+	cn.worker.loop.Post(func() {
+		if cn.pipe == nil && !cn.peer && (cn.State.Version == resp.RESP3 || cn.State.Subscribes()) {
+			cn.tell(tracking.AppendInvalidate(nil, cn.State.Version, key, all))
+		}
+	})
+}
+
+// tell sends an invalidation. If the reply to a command is still to come, it waits for that: the command may
+// have read the key before. A command that is Blocked reads nothing that a client keeps.
+func (cn *conn) tell(frame []byte) {
+	switch {
+	case cn.closed || cn.Closing:
+		return
+	case !cn.Answering || cn.State.Blocked:
+		if out, ok := cn.Socket.Grow(cn.Socket.Out(), len(frame)); ok {
+			cn.Socket.SetOut(append(out, frame...))
+			cn.worker.Count.Invalidations++
+		}
+	case len(cn.behind)+len(frame) > heldInvalidations:
+		cn.behind, cn.forgets = nil, true
+	default:
+		cn.behind = append(cn.behind, frame...)
+	}
+}
+
+// deliverGone tells the proxy what is gone. While it does not read, the rest waits in the queue.
+func (p *pipe) deliverGone() {
+	cn := p.conn
+	if cn.closed || cn.Closing {
+		return
+	}
+	if cn.Socket.Full() {
+		cn.worker.loop.After(pushPause, p.deliverGone)
+		return
+	}
+	list, all := p.watcher.take(nil)
+	size := member.GoneSize
+	for i := range list {
+		size += member.GoneSize + len(list[i].key)
+	}
+	out, ok := cn.Socket.Grow(cn.Socket.Out(), size)
+	if !ok {
+		return // no memory for it: the pipe is closed
+	}
+	if all {
+		out = member.AppendGone(out, member.Gone{All: true})
+	}
+	for _, g := range list {
+		out = member.AppendGone(out, member.Gone{Hash: g.hash, ByPrefix: g.byPrefix, Key: []byte(g.key), Actor: g.actor})
+	}
+	cn.Socket.SetOut(out)
+	cn.worker.Count.Invalidations += uint64(len(list))
+}
+
+// watch has a pipe that begins be told what is gone. It reports false if there is no room for that.
+func (p *pipe) watch(cn *conn) bool {
+	if !(heapBudget{cn.node}).Charge(watcherMemory) {
+		return false
+	}
+	if p.watcher = cn.node.watchers.watch(cn.worker.loop, p.deliverGone); p.watcher == nil {
+		heapBudget{cn.node}.Refund(watcherMemory)
+		return false
+	}
+	return true
+}
+
+func (p *pipe) unwatch() {
+	if w := p.watcher; w != nil {
+		p.watcher = nil
+		n := p.conn.node
+		heapBudget{n}.Refund(watcherMemory)
+		n.watchers.unwatch(w, n.engine)
+	}
+}
+
+// followFor: DUNLIN LISTEN of a prefix. The pipe that listens is told what begins with it.
+func (p *pipe) followFor(cn *conn, l *member.Listen) member.Heard {
+	name := string(l.Name)
+	switch had := slices.Contains(p.follows, name); {
+	case had == (l.Count > 0):
+		return member.Noted
+	case had:
+		p.follows = slices.DeleteFunc(slices.Clone(p.follows), func(f string) bool { return f == name })
+		cn.node.follow(p.watcher, p.follows)
+		return member.Noted
+	case p.watcher == nil && !p.watch(cn), !cn.node.follow(p.watcher, append(slices.Clone(p.follows), name)):
+		return member.TooMany
+	}
+	p.follows = append(p.follows, name)
+	return member.Noted
+}

@@ -1,0 +1,362 @@
+package proxy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/tracking"
+	"github.com/dunlin-cache/dunlin/proxy/order"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// CLIENT TRACKING. The requests of a session that tracks travel in lanes of their own, whose pipes tell what is
+// gone. The worker knows which session has a copy of which key (internal/tracking), from before the request is
+// sent:
+//
+//	GET k ─▶ copy of k ─▶ pipe that tracks ═▶ node: mark k, read k
+//	      ◀─ reply in its turn ············· ◀═ reply
+//	      ◀─ invalidation behind it ········ ◀═ gone k
+//
+// Nodes send both in this order, but a reply can wait here for others, come later, or be fetched. So an
+// invalidation has the place behind the newest read that is outstanding when it comes; it never waits for
+// commands that read nothing, so a blocking one does not delay it.
+//
+// What begins with prefixes is told over the pipes that listen, by all nodes.
+//
+// A pipe that breaks takes the marks of its node along, and a node that cannot be reached may own nothing any
+// more: then all sessions of the worker forget everything.
+
+const (
+	// tellSteps is how many sessions a worker tells in one turn.
+	tellSteps = 512
+	// heldInvalidations is how many bytes wait for a reply. With more, the client forgets all.
+	heldInvalidations = 64 << 10
+)
+
+// trackingHere is what a worker keeps for its sessions that track.
+type trackingHere struct {
+	table   tracking.Table
+	telling bool // tellTurn will come
+}
+
+// tracker is what a session keeps while it tracks.
+type tracker struct {
+	*tracking.Client
+	until   uint64 // the turn behind the newest command that reads
+	behind  []later
+	held    int      // bytes of behind
+	follows []string // prefixes that the worker listens to for it
+	asked   uint64   // the turn of CLIENT TRACKING
+	waits   int      // so many prefixes are not acknowledged
+}
+
+// later is an invalidation that has its place behind a turn.
+type later struct {
+	until uint64
+	key   string
+	all   bool
+}
+
+// mayTrack reports whether the cluster has the level for CLIENT TRACKING.
+func (s *client) mayTrack() bool { return s.w.order.Level() >= ring.TrackingLevel }
+
+// track obeys what CLIENT TRACKING has changed. answered reports whether the reply comes later.
+func (s *client) track() (answered bool) {
+	t := s.state.Tracking
+	if t == nil {
+		s.untrack()
+		return false
+	}
+	table := &s.w.tracking.table
+	if s.tracker == nil {
+		s.tracker = &tracker{Client: table.Join(s, s.actor())}
+	}
+	if s.Actor = 0; t.NoLoop {
+		s.Actor = s.actor()
+	}
+	table.Set(s.tracker.Client, t.NoLoop, t.Prefixes)
+	return s.follow(t.Prefixes)
+}
+
+// actor is by what nodes name the session.
+func (s *client) actor() uint64 { return tracking.Actor(s.w.proxy.cfg.Boot, s.state.ID) }
+
+// follow has the worker listen to what begins with more prefixes. It reports whether that takes a while.
+func (s *client) follow(prefixes []string) bool {
+	t := s.tracker
+	for _, p := range prefixes {
+		if !slices.Contains(t.follows, p) {
+			t.waits++
+			s.w.listening.change(pubsub.Prefix, p, true, change{s: s, seq: s.tail})
+		}
+	}
+	t.follows = prefixes
+	if t.waits == 0 {
+		return false
+	}
+	t.asked = s.tail
+	s.issue()
+	return true
+}
+
+// followed answers CLIENT TRACKING when all nodes know its prefixes.
+func (s *client) followed() {
+	t := s.tracker
+	if t == nil || t.waits == 0 {
+		return
+	}
+	if t.waits--; t.waits == 0 {
+		s.reply(t.asked, resp.AppendOK(nil))
+	}
+}
+
+// notFollowed answers it when a node does not take them.
+func (s *client) notFollowed() {
+	if t := s.tracker; t != nil && t.waits > 0 {
+		t.waits = 0
+		seq := t.asked
+		s.state.SetTracking(nil)
+		s.untrack()
+		s.reply(seq, errManyLengths)
+	}
+}
+
+// untrack ends the session's tracking.
+func (s *client) untrack() {
+	t := s.tracker
+	if t == nil {
+		return
+	}
+	s.tracker, s.Actor = nil, 0
+	s.w.tracking.table.Leave(t.Client)
+	s.w.tellOn()
+	for _, p := range t.follows {
+		s.w.listening.change(pubsub.Prefix, p, false, change{})
+	}
+	if t.waits > 0 && !s.isClosed() {
+		s.reply(t.asked, resp.AppendOK(nil))
+	}
+	if !s.isClosed() {
+		s.gather(-t.held)
+	}
+}
+
+// executeTracked executes a command of a session that tracks.
+func (s *client) executeTracked(args [][]byte, raw []byte) bool {
+	reads, turn := s.trackReads(args), s.tail
+	done := s.execute(args, raw)
+	if t := s.tracker; done && reads && t != nil {
+		t.until = max(s.tail, turn+1) // a long command may get its turn later
+		if s.forgets {
+			s.Flush()
+		}
+	}
+	s.forgets = false
+	return done
+}
+
+// trackReads notes the keys that the command is about to read, and reports whether a client may keep its reply.
+func (s *client) trackReads(args [][]byte) (reads bool) {
+	row := command.Row(args)
+	if row == nil || !row.Built || !row.ArityOK(len(args)) || s.tracker == nil {
+		return false
+	}
+	if row.ID != command.Exec {
+		return !s.state.Multi && s.trackKeys(row, args, s.parser.Count())
+	}
+	if s.state.Tx == nil {
+		return false
+	}
+	words := 0
+	for _, q := range s.state.Tx.Queue {
+		if words += len(q.Args); words > 2*tracking.MaxKeys {
+			s.forgets = true
+			return true
+		}
+		reads = s.trackKeys(q.Cmd, q.Args, len(q.Args)) || reads
+	}
+	return reads
+}
+
+// trackKeys is trackReads of one command of so many words.
+func (s *client) trackKeys(row *command.Command, args [][]byte, words int) (reads bool) {
+	if row.Flags&command.ReadOnly == 0 && !row.IsScript() {
+		return false
+	}
+	if !s.state.TracksNow() {
+		s.tracker.Reads() // if it follows prefixes
+		return true
+	}
+	if words > len(args) {
+		s.forgets = true
+		return true
+	}
+	keys, _ := row.AppendKeys(s.w.keys[:0], args)
+	if s.w.keys = keys; len(keys) > tracking.MaxKeys {
+		s.forgets = true
+		return true
+	}
+	for _, k := range keys {
+		if !s.w.tracking.table.Add(s.tracker.Client, args[k]) {
+			s.forgets = true
+		}
+	}
+	s.w.tellOn()
+	return true
+}
+
+// gone takes what a pipe that tracks has pushed.
+func (w *worker) gone(g member.Gone) {
+	table := &w.tracking.table
+	switch {
+	case g.All:
+		table.Flush()
+	case g.ByPrefix:
+		table.Changed(string(g.Key), g.Actor)
+	default:
+		table.Gone(g.Hash, g.Actor)
+	}
+	w.tellTurn()
+}
+
+// forgetAll has all sessions that track forget everything.
+func (w *worker) forgetAll() {
+	if table := &w.tracking.table; table.Clients() > 0 {
+		table.Flush()
+		w.tellOn()
+	}
+}
+
+func (w *worker) tellTurn() {
+	w.tracking.table.Go(tellSteps)
+	w.tellOn()
+}
+
+// tellOn has a later turn tell what is left.
+func (w *worker) tellOn() {
+	if here := &w.tracking; here.table.Busy() && !here.telling {
+		here.telling = true
+		w.loop.Post(func() {
+			here.telling = false
+			w.tellTurn()
+		})
+	}
+}
+
+// Invalidate implements tracking.Sink.
+func (s *client) Invalidate(key string) { s.invalidate(key, false) }
+
+// Flush implements tracking.Sink.
+func (s *client) Flush() { s.invalidate("", true) }
+
+// invalidate tells the client now, or behind the replies that are outstanding to what it has read.
+func (s *client) invalidate(key string, all bool) {
+	t := s.tracker
+	if t == nil || s.isClosed() {
+		return
+	}
+	if s.mayTell(t.until) && len(t.behind) == 0 {
+		s.tell(key, all)
+		return
+	}
+	size := tracking.FrameSize(len(key))
+	if all || t.held+size > heldInvalidations {
+		s.gather(-t.held)
+		t.behind, t.held, key, all, size = t.behind[:0], 0, "", true, tracking.FrameSize(0)
+	}
+	t.behind = append(t.behind, later{until: t.until, key: key, all: all})
+	t.held += size
+	s.gather(size)
+}
+
+// mayTell reports whether all replies before a turn are in the output, and no other is in part.
+func (s *client) mayTell(until uint64) bool { return s.head >= until && !s.isDue() && !s.isCutting() }
+
+// tellBehind tells what has waited for replies that are in the output now.
+func (s *client) tellBehind() {
+	t := s.tracker
+	for t != nil && len(t.behind) > 0 && !s.isClosed() && s.mayTell(t.behind[0].until) {
+		x := t.behind[0]
+		t.behind[0] = later{}
+		if t.behind = t.behind[1:]; len(t.behind) == 0 {
+			t.behind = nil
+		}
+		size := tracking.FrameSize(len(x.key))
+		t.held -= size
+		s.gather(-size)
+		s.tell(x.key, x.all)
+		t = s.tracker
+	}
+}
+
+// tell sends an invalidation to the client, or to the session to which it is redirected.
+func (s *client) tell(key string, all bool) {
+	t := s.state.Tracking
+	switch {
+	case t == nil:
+	case t.Redirect != 0:
+		if to := s.w.proxy.server.Directory().Find(t.Redirect); to != nil {
+			to.Redirected(key, all)
+			return
+		}
+		t.Broken = true
+		if s.state.Version == resp.RESP3 {
+			s.show(tracking.AppendBroken(nil, t.Redirect))
+		}
+	case s.state.Version == resp.RESP3:
+		s.show(tracking.AppendInvalidate(nil, resp.RESP3, key, all))
+	}
+}
+
+func (s *client) show(frame []byte) {
+	if out, ok := s.conn.Grow(s.conn.Out(), len(frame)); ok {
+		s.conn.SetOut(append(out, frame...))
+		s.w.stats.Invalidations++
+	}
+}
+
+// Redirected implements tracking.Target: another session's invalidations come here.
+func (s *client) Redirected(key string, all bool) {
+	s.w.loop.Post(func() {
+		if s.isClosed() || s.state.Version != resp.RESP3 && !s.state.Subscribes() {
+			return
+		}
+		frame := tracking.AppendInvalidate(nil, s.state.Version, key, all)
+		switch {
+		case s.topics != nil: // among its messages
+			s.Push(frame)
+		case s.isCutting():
+			s.w.loop.After(redirectPause, func() { s.Redirected(key, all) })
+		default:
+			s.show(frame)
+		}
+	})
+}
+
+// redirectPause is how long an invalidation waits that must not come into the middle of a large reply.
+const redirectPause = time.Millisecond
+
+// keepTracked asks the nodes for a sign of life: what is gone would be lost on a connection that is cut without a
+// word.
+func (w *worker) keepTracked() {
+	if w.tracking.table.Clients() == 0 {
+		return
+	}
+	for _, n := range w.order.Nodes() {
+		n.Each(func(p *order.Pipe) {
+			if p.Lane.Tracks && p.IsOpen() && p.Inflight() == 0 {
+				w.order.Tell(p, pingRequest)
+			}
+		})
+	}
+	w.act()
+}
+
+// isTrackingOn reports whether args are CLIENT TRACKING ON.
+func isTrackingOn(cmd *command.Command, args [][]byte) bool {
+	return cmd.ID == command.ClientTracking && command.EqualFold(args[2], "on")
+}
