@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -286,6 +287,7 @@ type runner struct {
 	conn    exec.Conn
 	state   session.State
 	run     *scriptRun
+	local   []byte        // a key of the run's partition
 	quick   int           // commands since await has looked
 	checked time.Duration // when check was asked before a command
 	counted bool          // a command was executed
@@ -305,7 +307,7 @@ func (x *runner) equip(w *exec.Worker) {
 }
 
 func (x *runner) begin(w *scriptRun) {
-	x.run, x.checked, x.quick = w, 0, commandsAtOnce
+	x.run, x.local, x.checked, x.quick = w, x.local[:0], 0, commandsAtOnce
 	x.state.Executing = true
 	x.Partition = w.partition
 	x.Request.Hold = nil
@@ -464,17 +466,35 @@ func (x *runner) refuse(args [][]byte) (text string) {
 	x.Keys, _ = c.AppendKeys(x.Keys[:0], args)
 	x.Partitions = x.Partitions[:0]
 	for _, at := range x.Keys {
-		p := ring.PartitionOf(args[at])
-		if !x.run.keyed || p != x.run.partition {
+		if !x.isLocalKey(args[at]) {
 			return errNotLocal
 		}
-		x.Partitions = append(x.Partitions, p)
+		x.Partitions = append(x.Partitions, x.run.partition)
 	}
 	if isPublish(c) && x.node.view.Load().Standing[ring.PartitionOf(args[1])] != ownership.Serving {
 		return errNotLocalChannel
 	}
 	return ""
 }
+
+// isLocalKey reports whether the script may use a key. Many use one key several times: the last one is known.
+func (x *runner) isLocalKey(key []byte) bool {
+	switch {
+	case !x.run.keyed:
+		return false
+	case len(key) > 0 && bytes.Equal(key, x.local):
+		return true
+	case ring.PartitionOf(key) != x.run.partition:
+		return false
+	}
+	if len(key) <= maxLocalKey {
+		x.local = append(x.local[:0], key...)
+	}
+	return true
+}
+
+// maxLocalKey is the longest key that isLocalKey keeps, in bytes.
+const maxLocalKey = 128
 
 // mayWrite reports whether a command may change something that others see.
 func mayWrite(c *command.Command) bool { return c.Flags&command.Write != 0 || isPublish(c) }

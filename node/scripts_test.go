@@ -317,6 +317,9 @@ func TestScriptKeys(t *testing.T) {
 	for _, line := range []string{
 		`EVAL "return redis.call('GET', '{other}')" 1 {k}`, `EVAL "return redis.call('GET', '{k}')" 0`,
 		`EVAL "return redis.call('MGET', '{k}', '{other}')" 1 {k}`,
+		`EVAL "redis.call('GET', KEYS[1]) return redis.call('GET', '')" 1 {k}`,
+		`EVAL "redis.call('GET', KEYS[1]) return redis.call('GET', '{other}')" 1 {k}`,
+		`EVAL "redis.call('GET', KEYS[1]) for i = 1, 1e6 do end return redis.call('GET', '{other}')" 1 {k}`,
 	} {
 		if got := c.do(line); !strings.HasPrefix(got, "(error) "+errNotLocal) {
 			t.Errorf("%s answers %s", line, got)

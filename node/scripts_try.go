@@ -199,7 +199,7 @@ func (r *request) spendTrying(took time.Duration) {
 }
 
 func (x *trier) begin(w *scriptRun, t engine.Txn) {
-	x.run, x.begun, x.used, x.parts, x.replying = w, x.clock(), true, 0, false
+	x.run, x.local, x.begun, x.used, x.parts, x.replying = w, x.local[:0], x.clock(), true, 0, false
 	x.done.calls, x.done.replies = x.done.calls[:0], x.done.replies[:0]
 	x.Partition, x.Transaction, x.InTransaction = w.partition, t.Within(), true
 }

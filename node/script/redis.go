@@ -125,11 +125,11 @@ func (m *Machine) end(c *lua.Call, why error) {
 
 // encode makes the words of a command from the arguments.
 func (m *Machine) encode(c *lua.Call) bool {
-	size := 0
-	for i := 1; i <= c.Len(); i++ {
-		if text, ok := c.Arg(i).AsString(); ok {
+	size, args := 0, c.Args()
+	for i := range args {
+		if text, ok := args[i].AsString(); ok {
 			size += len(text)
-		} else if _, ok = c.Arg(i).AsNumber(); ok {
+		} else if _, ok = args[i].AsNumber(); ok {
 			size += 24
 		} else {
 			return false
@@ -142,12 +142,12 @@ func (m *Machine) encode(c *lua.Call) bool {
 		c.Spend(size >> 5)
 	}
 	m.text, m.words = m.text[:0], m.words[:0]
-	for i := 1; i <= c.Len(); i++ {
+	for i := range args {
 		from := len(m.text)
-		if text, ok := c.Arg(i).AsString(); ok {
+		if text, ok := args[i].AsString(); ok {
 			m.text = append(m.text, text...)
 		} else {
-			n, _ := c.Arg(i).AsNumber()
+			n, _ := args[i].AsNumber()
 			m.text = appendNumber(m.text, n)
 		}
 		m.words = append(m.words, m.text[from:len(m.text):len(m.text)])
