@@ -343,8 +343,9 @@ func (r *request) kill(functions bool) {
 	}
 }
 
-// isBusy reports whether the script has run for so long that others are told so.
-func (w *scriptRun) isBusy() bool { return time.Since(w.begun) >= w.node.holdPatience }
+// isBusy reports whether the script has run for so long that others are told so: a little less long than they wait,
+// because a proxy gives up by itself what has waited for as long.
+func (w *scriptRun) isBusy() bool { return time.Since(w.begun) >= w.node.holdPatience/10*9 }
 
 // busyScript returns what others are told if a script that has run for long has the hold, and otherwise "". Whoever
 // finds a partition held asks this.

@@ -57,6 +57,16 @@ func reset(t *testing.T, c *client) {
 	c.conn.Close()
 }
 
+// TestBusySoonEnough: those behind a script are told before a proxy gives up what has waited for as long as they may.
+func TestBusySoonEnough(t *testing.T) {
+	n := &Node{holdPatience: time.Hour}
+	for past, want := range map[time.Duration]bool{50 * time.Minute: false, 58 * time.Minute: true} {
+		if w := (&scriptRun{node: n, begun: time.Now().Add(-past)}); w.isBusy() != want {
+			t.Errorf("after %v others are told: %t, want %t", past, !want, want)
+		}
+	}
+}
+
 // TestScriptKill: others are told that a script takes long, and SCRIPT KILL ends one that has changed nothing. One
 // that has written ends when its partition is lost, and not before.
 func TestScriptKill(t *testing.T) {

@@ -27,8 +27,8 @@
 // A script runs in a goroutine; few of them compute at a time, in turns. Meanwhile it holds its partition, as EXEC does
 // when it takes long: nobody else sees it half done, time stands still, and what it changes reaches copies as one unit
 // when it ends. Each of its commands locks the shard for itself, so a script of any length stops nobody but those who
-// want its partition. They wait for 5 s; from then on they get -BUSY, and SCRIPT KILL ends the script if it has changed
-// nothing.
+// want its partition. They wait until it has run for 4.5 s; from then on they get -BUSY, and SCRIPT KILL ends the
+// script if it has changed nothing.
 //
 // A known script is first tried on the loop, under the lock of its partition (Run.Trial): for TrialSteps steps at most,
 // without memory beyond FreeBytes, and for as long as the Host says. If it needs more, it moves to a goroutine: it
