@@ -218,6 +218,7 @@ func (cn *conn) chargeParser() {
 // otherBytes is what the connection takes outside of its buffers.
 func (cn *conn) otherBytes() int {
 	n := connMemory + cn.parser.Overhead() + cn.State.OwnBytes() + cn.jobs.charge + cn.blockedCharge
+	n += cap(cn.behind)
 	if cn.Upload != nil {
 		n += cn.Upload.Kept
 	}

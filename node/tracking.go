@@ -31,8 +31,8 @@ import (
 const (
 	// goneAtOnce is how many keys wait for a watcher's loop, and goneBytes how many bytes of names of keys that
 	// begin with prefixes. With more, all is gone.
-	goneAtOnce = 4096
-	goneBytes  = 256 << 10
+	goneAtOnce = 1024
+	goneBytes  = 32 << 10
 	// tellSteps is how many clients a loop tells in one turn.
 	tellSteps = 512
 	// heldInvalidations is how many bytes wait for a reply. With more, the client forgets all.
@@ -43,7 +43,7 @@ const (
 	// change of a key.
 	maxLengths = 256
 	// watcherMemory is what a watcher takes, in bytes, when its queue is full.
-	watcherMemory = 256 << 10
+	watcherMemory = 80 << 10
 )
 
 // watchers are those of a node.
@@ -493,6 +493,7 @@ func (cn *conn) tell(frame []byte) {
 		cn.behind, cn.forgets = nil, true
 	default:
 		cn.behind = append(cn.behind, frame...)
+		cn.Socket.SetOther(cn.otherBytes()) // without memory for it the connection is closed
 	}
 }
 

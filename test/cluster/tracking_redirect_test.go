@@ -16,7 +16,7 @@ func TestTrackingOfConnections(t *testing.T) {
 		}
 		for name, f := range map[string]func(*testing.T, server, *harness.Wire){
 			"redirect": trackingRedirect, "redirect in RESP3": trackingRedirect3, "broken redirect": trackingBroken,
-			"blocked": trackingBlocked, "many keys": trackingManyKeys, "pipeline": trackingPipeline,
+			"blocked": trackingBlocked, "many keys": trackingManyKeys, "many changes": trackingManyChanges, "pipeline": trackingPipeline,
 		} {
 			t.Run(name, func(t *testing.T) {
 				admin := harness.DialWire(t, s.addr)
@@ -131,5 +131,42 @@ func trackingPipeline(t *testing.T, s server, admin *harness.Wire) {
 	}
 	if !strings.HasPrefix(told["big"], "$600000") || !strings.Contains(told["k"], "_\r\n") {
 		t.Errorf("told behind %q", told)
+	}
+}
+
+// trackingManyChanges: a transaction that changes more keys at once than wait for a loop is told too.
+func trackingManyChanges(t *testing.T, s server, admin *harness.Wire) {
+	const count = 5000
+	w := harness.DialWire(t, s.addr)
+	w.Do("HELLO 3")
+	w.Want("CLIENT TRACKING ON", "OK")
+	var reads, writes []byte
+	for i := range count {
+		reads = fmt.Appendf(reads, "GET {k}%d\r\n", i)
+		writes = fmt.Appendf(writes, "SET {k}%d x\r\n", i)
+	}
+	for begun := 0; begun < count; begun += 500 { // a proxy takes so many at a time
+		lines := strings.SplitAfter(string(reads), "\n")[begun : begun+500]
+		w.Send([]byte(strings.Join(lines, "")))
+		for range lines {
+			wantNext(t, w, "_\r\n")
+		}
+	}
+	admin.Send([]byte("MULTI\r\n" + string(writes) + "EXEC\r\n"))
+	for range count + 1 {
+		admin.Next()
+	}
+	if reply := admin.Next(); !strings.HasPrefix(string(reply), "*5000\r\n") {
+		t.Fatalf("EXEC answers %.100q", reply)
+	}
+	for told := map[string]bool{}; len(told) < count; {
+		lines := strings.Split(string(w.Next()), "\r\n")
+		if len(lines) < 4 || lines[2] != "invalidate" {
+			t.Fatalf("got %q", lines)
+		}
+		if lines[3] == "_" {
+			return
+		}
+		told[lines[5]] = true
 	}
 }
