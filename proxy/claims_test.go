@@ -187,3 +187,27 @@ func TestClaimsWithoutMemory(t *testing.T) {
 	cl.want("-OOM command not allowed when used memory > 'maxmemory'.")
 	c.nodes[1].told("CANCEL 1")
 }
+
+// TestUnblockOfWhoHasLeft: CLIENT UNBLOCK wakes nobody whose reply has come when it had left, and whose connection the loop
+// has not closed yet.
+func TestUnblockOfWhoHasLeft(t *testing.T) {
+	c, k := claimCluster(t, 1)
+	cl, other := c.dial(), c.dial()
+	cl.send("CLIENT ID")
+	id := strings.TrimPrefix(cl.reply(), ":")
+	cl.send("BLPOP " + k[0] + " 0")
+	c.nodes[0].waiting(1)
+	eventually(t, "the client counts as blocked", func() bool { return c.stats().Blocked == 1 })
+	err := c.proxy.cfg.Group.Each(func(*netloop.Loop) {
+		for _, s := range c.proxy.workers[0].clients {
+			if s.blocking {
+				s.giveBack(s.waits, []byte("*-1\r\n"))
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.send("CLIENT UNBLOCK " + id)
+	other.want(":0")
+}
