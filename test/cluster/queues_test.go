@@ -220,8 +220,8 @@ func (d *depot) consume(addr, name string, rng *rand.Rand, stop chan struct{}) e
 		if err := l.Send([]byte(line + "\r\n")); err != nil {
 			return err
 		}
-		leaves := rng.IntN(8) == 0
-		if leaves { // everything that is on its way to it still comes, and what is not goes back
+		leaves := rng.IntN(8) == 0 && !strings.HasPrefix(line, "BLMOVE") // which is not undone
+		if leaves {                                                      // everything that is on its way to it still comes, and what is not goes back
 			harness.SleepUpTo(5*time.Millisecond, rng)
 			_ = l.Conn.(*net.TCPConn).CloseWrite()
 		}
@@ -357,6 +357,11 @@ func TestQueues(t *testing.T) {
 		})
 	}
 	makers.Wait()
+	if why := gaveUp(t, c.Members); why != "" { // an element may have gone with its pipe
+		close(stop)
+		takers.Wait()
+		t.Skipf("a node was given up, so this does not count: %s", why)
+	}
 	pushed := d.pushed()
 	d.settle(t, addr(0))
 	close(stop)
