@@ -100,7 +100,7 @@ func (r *request) named(id command.ID) {
 // enqueue queues the command at hand. If it is long it stays where it was read.
 func (r *request) enqueue(c *command.Command) {
 	var in session.Input
-	if isLong(r.Args) {
+	if isLong(r.Args) && !r.conn.parser.Inline() { // words of a line may lie elsewhere
 		if b := r.keepInput(); b != nil {
 			in = b
 		}

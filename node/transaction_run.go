@@ -153,6 +153,7 @@ func (x *transaction) begin(r *request) (ended bool) {
 		defer func() { r.InTransaction = false }()
 	}
 	cn.State.TakeTransaction()
+	ended = true // also behind a panic
 	defer func() {
 		if ended {
 			x.Release()

@@ -1,8 +1,12 @@
 package proxy
 
 import (
+	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
@@ -23,10 +27,11 @@ type executing struct {
 	tx      *session.Transaction
 	t       *transaction
 	lane    order.Lane
-	queued  bool // it waits for its turn
-	apart   bool // a goroutine divides it: only that may use tx and t
-	divided bool // all watched keys and commands are in their parts
-	refused bool // the keys lie in several slots and must not
+	queued  bool        // it waits for its turn
+	apart   bool        // a goroutine divides it: only that may use tx and t
+	gone    atomic.Bool // nobody needs it any more
+	divided bool        // all watched keys and commands are in their parts
+	refused bool        // the keys lie in several slots and must not
 
 	watched int // so many pieces of watched keys are in their part
 	next    int // the command that is divided next
@@ -89,7 +94,7 @@ func (x *executing) turn() {
 		return
 	case !x.divided && x.size > apartBytes:
 		x.apart = true
-		go x.divideApart(x.s.w.loop)
+		x.s.w.proxy.dividers.Go(x.s.w.loop, x.divideApart, x.joinLoop)
 	case !x.divided:
 		x.refused = !x.divide()
 	case !x.s.enterLane(x.lane):
@@ -104,19 +109,11 @@ func (x *executing) turn() {
 }
 
 // divideApart divides all, in a goroutine.
-func (x *executing) divideApart(l *netloop.Loop) {
-	panics := true
-	defer func() {
-		if problem := recover(); problem != nil {
-			x.s.w.proxy.cfg.Log.Error("a long EXEC panics", "panic", problem, "stack", string(debug.Stack()))
-		}
-		l.Post(func() { x.joinLoop(panics) })
-	}()
-	for !x.divided && !x.refused {
+func (x *executing) divideApart() {
+	for !x.divided && !x.refused && !x.gone.Load() {
 		x.words = 0
 		x.refused = !x.divide()
 	}
-	panics = false
 }
 
 // joinLoop goes on with what a goroutine has divided.
@@ -130,6 +127,34 @@ func (x *executing) joinLoop(panicked bool) {
 	default:
 		x.goOn()
 	}
+}
+
+// dividers are goroutines that divide transactions for loops.
+type dividers struct {
+	log    *slog.Logger
+	places chan struct{} // of those that compute
+	all    sync.WaitGroup
+}
+
+func newDividers(log *slog.Logger) dividers {
+	return dividers{log: log, places: make(chan struct{}, max(1, runtime.NumCPU()/2))}
+}
+
+// Go has f run in a goroutine, and then back on l.
+func (d *dividers) Go(l *netloop.Loop, f func(), back func(panicked bool)) {
+	d.all.Go(func() {
+		d.places <- struct{}{}
+		panics := true
+		defer func() {
+			if problem := recover(); problem != nil {
+				d.log.Error("a long EXEC panics", "panic", problem, "stack", string(debug.Stack()))
+			}
+			<-d.places
+			l.Post(func() { back(panics) })
+		}()
+		f()
+		panics = false
+	})
 }
 
 // divide adds watched keys and commands to their parts. It reports false if the keys lie in several
@@ -266,6 +291,7 @@ func (x *executing) client() *client { return x.s }
 
 func (x *executing) end() {
 	x.s.long = nil
+	x.gone.Store(true)
 	if !x.apart {
 		x.free()
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"strconv"
@@ -108,6 +109,34 @@ func TestLongArgumentsAreQueuedInPlace(t *testing.T) {
 	}
 	cl.Close()
 	c.wantNothingKept()
+}
+
+// TestDividers: few of them compute at a time, and one that panics gives its place back.
+func TestDividers(t *testing.T) {
+	l := newGroup(t, 1).Loops()[0]
+	d := newDividers(slog.New(slog.DiscardHandler))
+	var now, most, panics, whole atomic.Int64
+	for i := range 50 {
+		d.Go(l, func() {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			runtime.Gosched()
+			if i%5 == 0 {
+				panic("of a test")
+			}
+		}, func(panicked bool) {
+			if panicked {
+				panics.Add(1)
+			} else {
+				whole.Add(1)
+			}
+		})
+	}
+	d.all.Wait()
+	eventually(t, "all are back", func() bool { return panics.Load() == 10 && whole.Load() == 40 })
+	if int(most.Load()) > cap(d.places) {
+		t.Errorf("%d compute at a time, in %d places", most.Load(), cap(d.places))
+	}
 }
 
 // TestTurnsOfLongTransaction counts what a loop divides in a turn: words and bytes.

@@ -71,6 +71,7 @@ type Proxy struct {
 	draining    atomic.Bool
 	cached      atomic.Pointer[Stats] // a sample, at most sampleEvery old
 	slow        figures.SlowLog
+	dividers    dividers
 	subscribers atomic.Pointer[pubsub.Limits] // what subscribers may leave unread
 	base        atomic.Pointer[Stats]         // the counters at the last CONFIG RESETSTAT; nil: there was none
 
@@ -84,7 +85,7 @@ func Start(cfg Config) (*Proxy, error) {
 	cfg.Patience = orDefault(cfg.Patience, 5*time.Second)
 	cfg.Silence = orDefault(cfg.Silence, 250*time.Millisecond)
 	cfg.PipeBuffers = orDefault(cfg.PipeBuffers, 64<<20)
-	p := &Proxy{cfg: cfg, pipeRoom: pipeRoom{most: cfg.PipeBuffers}}
+	p := &Proxy{cfg: cfg, pipeRoom: pipeRoom{most: cfg.PipeBuffers}, dividers: newDividers(cfg.Log)}
 	p.scripts.budget = cfg.Buffers
 	listener, err := net.ResolveTCPAddr("tcp", cfg.Listen)
 	if err != nil {
@@ -216,7 +217,9 @@ func (p *Proxy) Close() error {
 	p.sampler.Wait()
 	p.draining.Store(true)
 	err := p.listener.Close()
-	return errors.Join(err, p.stopWorkers())
+	err = errors.Join(err, p.stopWorkers())
+	p.dividers.all.Wait() // they read what loops have read
+	return err
 }
 
 func (p *Proxy) stopWorkers() error {

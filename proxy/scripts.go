@@ -11,6 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -207,8 +208,12 @@ func (s *client) script(cmd *command.Command, args [][]byte, raw []byte) bool {
 		s.state.FailTransaction()
 		return true
 	case s.state.Queues(cmd):
-		cmd, args, _ = s.withBody(cmd, args, raw)
-		out := s.state.Enqueue(cmd, args, s.takeLong(raw), s.w.scratch[:0])
+		var in session.Input
+		asked := cmd
+		if cmd, args, _ = s.withBody(cmd, args, raw); cmd == asked { // all arguments lie in raw
+			in = s.takeLong(raw)
+		}
+		out := s.state.Enqueue(cmd, args, in, s.w.scratch[:0])
 		s.w.script.end()
 		s.queuesScript = true
 		s.chargeOther()

@@ -108,11 +108,11 @@ func (m *memoryShares) adjust() {
 }
 
 // keepHeap gives the runtime a limit of known bytes, which nodes are charged with already, and rest,
-// which they keep, or of as much as it needs. They also keep what it has above its limit.
+// which they keep, or of as much as it needs, up to half as much again. They also keep what it has above its limit.
 func (m *memoryShares) keepHeap(known, rest int64) {
 	h := &m.heap
 	use := h.collectAbove(known + rest)
-	limit := max(known+rest, (use.need+needStep-1)/needStep*needStep)
+	limit := max(known+rest, min((use.need+needStep-1)/needStep*needStep, (known+rest)/2*3))
 	keep := func(bytes int64) {
 		for _, n := range m.nodes {
 			n.KeepHeap((bytes - known) / int64(len(m.nodes)))

@@ -161,6 +161,7 @@ func TestHeapLimitFollowsTheNeed(t *testing.T) {
 	f(10*mib, 14*mib)
 	f(19*mib+1, 20*mib)
 	f(16*mib, 16*mib)
+	f(gib, 21*mib) // and no more
 	f(10*mib, 14*mib)
 }
 
