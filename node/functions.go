@@ -23,7 +23,8 @@ import (
 type functions struct {
 	set      atomic.Pointer[script.FunctionSet]
 	document atomic.Pointer[ring.Settings]
-	retries  atomic.Bool // libraries are being compiled for which there was no memory
+	retries  atomic.Bool   // libraries for which there was no memory are being compiled, or that failed just now
+	rest     time.Duration // functionsRest, but in tests
 
 	alone  sync.Mutex // without a cluster: one change at a time
 	mu     sync.Mutex // one document is applied at a time
@@ -37,12 +38,23 @@ type loadedLibrary struct {
 	charged int64  // 0: it is not compiled, because there was no memory
 }
 
+// functionsRest is how long nobody tries to compile libraries again after there was no memory for one: a try decodes
+// all that are not compiled.
+const functionsRest = time.Second
+
 // applyFunctions makes the functions of a document those that clients call. It compiles libraries, so it is not for
 // loops.
 func (n *Node) applyFunctions(s *ring.Settings) {
 	f := &n.functions
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	n.applyFunctionsLocked(s)
+}
+
+// applyFunctionsLocked is applyFunctions for those who hold f.mu. It reports whether there was memory to compile all libraries.
+func (n *Node) applyFunctionsLocked(s *ring.Settings) (compiled bool) {
+	f := &n.functions
+	compiled = true
 	loaded := make(map[string]loadedLibrary)
 	var libraries []*script.FunctionLibrary
 	for name, value := range s.Libraries() {
@@ -54,6 +66,7 @@ func (n *Node) applyFunctions(s *ring.Settings) {
 				continue
 			}
 		}
+		compiled = compiled && l.charged > 0
 		loaded[name] = l
 		libraries = append(libraries, l.FunctionLibrary)
 	}
@@ -65,6 +78,7 @@ func (n *Node) applyFunctions(s *ring.Settings) {
 	f.loaded = loaded
 	f.set.Store(script.NewFunctionSet(libraries))
 	f.document.Store(s)
+	return compiled
 }
 
 // loadLibrary compiles a library of the document.
@@ -87,15 +101,29 @@ func (n *Node) loadLibrary(name, value string) (l loadedLibrary, err error) {
 	return l, nil
 }
 
-// compileAgain compiles libraries for which there was no memory.
+// compileAgain compiles libraries for which there was no memory, in the background. It does nothing while that goes on,
+// and for functionsRest after it has failed.
 func (n *Node) compileAgain() {
 	f := &n.functions
-	if f.retries.CompareAndSwap(false, true) {
-		n.goJob(func() {
-			n.applyFunctions(f.document.Load())
-			f.retries.Store(false)
-		})
+	if !f.retries.CompareAndSwap(false, true) {
+		return
 	}
+	n.goJob(func() {
+		defer f.retries.Store(false)
+		if !n.applyFunctionsAgain() {
+			n.pause(f.rest)
+		}
+	})
+}
+
+// applyFunctionsAgain applies the present document once more. It reports whether there was memory to compile all
+// libraries.
+func (n *Node) applyFunctionsAgain() (compiled bool) {
+	f := &n.functions
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	// The document is read under the lock: a newer one that is applied while this waits for the lock must stay.
+	return n.applyFunctionsLocked(f.document.Load())
 }
 
 // knowsFunctions reports whether the cluster has functions, and this node those that its table names. Otherwise it

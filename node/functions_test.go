@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -290,13 +291,8 @@ func viewWith(n *Node, id ring.SettingsID) *ownership.View {
 	return &v
 }
 
-// TestFunctionsWithoutMemory: a library that finds no memory is compiled when there is some.
-func TestFunctionsWithoutMemory(t *testing.T) {
-	n := startLeveled(t, func(c *Config) { c.Memory = 64 << 20 })
-	c := dial(t, n.Addr())
-	mustLoad(t, c, "return 1")
-	there := n.functions.document.Load()
-	n.ApplySettings(nil)
+// takeMemory takes all memory of a node. The caller calls free.
+func takeMemory(n *Node) (free func()) {
 	heap, taken := heapBudget{n}, int64(0)
 	for size := int64(1 << 20); size > 0; {
 		if heap.Charge(size) {
@@ -305,12 +301,77 @@ func TestFunctionsWithoutMemory(t *testing.T) {
 			size /= 2
 		}
 	}
+	return func() { heap.Refund(taken) }
+}
+
+const wantOOM = "(error) OOM command not allowed when used memory > 'maxmemory'."
+
+// TestFunctionsWithoutMemory: a library that finds no memory is compiled when there is some.
+func TestFunctionsWithoutMemory(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Memory = 64 << 20 })
+	n.functions.rest = time.Millisecond
+	c := dial(t, n.Addr())
+	mustLoad(t, c, "return 1")
+	there := n.functions.document.Load()
+	n.ApplySettings(nil)
+	free := takeMemory(n)
 	n.applyFunctions(there)
-	c.want("FCALL f 0", "(error) OOM command not allowed when used memory > 'maxmemory'.")
-	heap.Refund(taken)
+	c.want("FCALL f 0", wantOOM)
+	free()
 	eventually(t, "the library is compiled", func() bool { return c.do("FCALL f 0") == "(integer) 1" })
 	c.want("FUNCTION FLUSH", "OK")
 	eventually(t, "all memory is given back", func() bool { return n.lists.Load() == 0 })
+}
+
+// TestFunctionsRestWithoutMemory: while there is no memory to compile a library, calls do not have it tried all the time.
+func TestFunctionsRestWithoutMemory(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Memory = 64 << 20 })
+	n.functions.rest = time.Hour
+	c := dial(t, n.Addr())
+	mustLoad(t, c, "return 1")
+	there := n.functions.document.Load()
+	n.ApplySettings(nil)
+	defer takeMemory(n)()
+	n.applyFunctions(there)
+	applied := n.functions.set.Load()
+	c.want("FCALL f 0", wantOOM)
+	eventually(t, "it is tried again", func() bool { return n.functions.set.Load() != applied })
+	applied = n.functions.set.Load()
+	for range 200 {
+		c.want("FCALL f 0", wantOOM)
+	}
+	if n.functions.set.Load() != applied {
+		t.Error("calls have had it tried again without a rest")
+	}
+}
+
+// TestFunctionsStayNew: who compiles libraries again puts no older document in the place of a newer one.
+func TestFunctionsStayNew(t *testing.T) {
+	n := startLeveled(t)
+	c, f := dial(t, n.Addr()), &n.functions
+	mustLoad(t, c, "return 1")
+	older := f.document.Load()
+	mustLoad(t, c, "return 2")
+	newer := f.document.Load()
+	n.applyFunctions(older)
+	f.mu.Lock()
+	n.compileAgain()
+	eventually(t, "it waits for the lock", func() bool {
+		all := make([]byte, 1<<20)
+		for goroutine := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
+			if strings.Contains(goroutine, "[sync.Mutex.Lock") && strings.Contains(goroutine, "compileAgain") {
+				return true
+			}
+		}
+		return false
+	})
+	n.applyFunctionsLocked(newer)
+	f.mu.Unlock()
+	eventually(t, "it has ended", func() bool { return !f.retries.Load() })
+	if got := f.document.Load().ID().Version; got != newer.ID().Version {
+		t.Errorf("document %d is applied, want %d", got, newer.ID().Version)
+	}
+	c.want("FCALL f 0", "(integer) 2")
 }
 
 // TestFunctionsInTransactions: what changes functions is not for transactions.

@@ -56,6 +56,7 @@ func (n *Node) startScripting() {
 	s.running = make(map[*scriptRun]struct{})
 	s.runners.New, s.newTrier = n.newRunner, n.newTrier
 	s.maxRun, s.tryFor = maxRun, lockSlice
+	n.functions.rest = functionsRest
 }
 
 // grant takes memory for scripts that run. It reports false if there is none, or if they have their share.
