@@ -215,10 +215,13 @@ func (w *scriptRun) begin(r *request) {
 			w.charged += int64(len(arg))
 		}
 	}
-	switch {
-	case !w.heap.Charge(w.charged):
+	if w.reserved {
+		w.charged += script.MachineBytes
+		w.heap.Refund(moveBytes - w.charged)
+	} else if !w.heap.Charge(w.charged) {
 		w.text, w.args, w.charged = exec.ErrOOM, nil, 0
-	case w.input == nil:
+	}
+	if w.input == nil {
 		w.args = exec.CloneArgs(w.args)
 	}
 	if r.conn.pipe == nil {

@@ -82,9 +82,10 @@ type scriptRun struct {
 	moved bool           // nothing was executed: the partition moves
 	count *exec.Counters // of its commands; nil: a runner has executed none
 
-	tried  time.Duration // how long it was tried on the loop
-	moves  bool          // from there to a runner
-	replay replay        // what was executed there
+	tried    time.Duration // how long it was tried on the loop
+	moves    bool          // from there to a runner
+	replay   replay        // what was executed there
+	reserved bool          // charged has all that it needs to go on: it wrote there
 }
 
 // The states of a scriptRun. One that has written is not killed, and one that is killed does not write.
@@ -153,11 +154,13 @@ func (w *scriptRun) run() {
 		}
 		s.library.Add(w.script)
 	}
-	if !w.heap.Charge(script.MachineBytes) {
-		w.text = exec.ErrOOM
-		return
+	if !w.reserved {
+		if !w.heap.Charge(script.MachineBytes) {
+			w.text = exec.ErrOOM
+			return
+		}
+		defer w.heap.Refund(script.MachineBytes)
 	}
-	defer w.heap.Refund(script.MachineBytes)
 	x := s.runners.Get().(*runner)
 	x.begin(w)
 	whole := false

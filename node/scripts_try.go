@@ -36,6 +36,12 @@ const (
 	tryWords, tryBytes = 128, 16 << 10
 	// trierBytes is about what a trier takes, with what it hands to a runner.
 	trierBytes = script.MachineBytes + 4*tryReplies
+	// tryCalls is how many commands a trial has at most. Its steps end before that.
+	tryCalls = 512
+	// moveBytes is the most that a script needs to go on in a runner: a machine, the replay, and its arguments.
+	moveBytes = script.MachineBytes + 2*tryReplies + tryCalls*callCost + (tryWords+2)*argCost + 2*tryBytes + maxName
+	// callCost is what a triedCall takes, and maxName is longer than the name of any command, in bytes.
+	callCost, maxName = 24, 32
 )
 
 // trier executes scripts on a loop, to which it belongs. It uses the loop's exec.Worker.
@@ -46,6 +52,7 @@ type trier struct {
 	begun    time.Duration // by the clock
 	done     replay        // what was executed so far
 	parts    int           // of the script's reply
+	reserved bool          // moveBytes are charged, for the next script that writes and moves
 	used     bool          // since the last look, see restTrier
 	replying bool
 }
@@ -98,7 +105,7 @@ func (p *replay) take(args [][]byte) (reply []byte, ok bool) {
 }
 
 // size is what it takes in the Go heap, in bytes.
-func (p *replay) size() int64 { return int64(len(p.replies) + len(p.calls)*24) }
+func (p *replay) size() int64 { return int64(len(p.replies) + len(p.calls)*callCost) }
 
 // goOn has x go on with the command at hand, if it was begun on the loop.
 func (p *replay) goOn(x *runner) (begun bool) {
@@ -125,7 +132,7 @@ func (p *replay) end() {
 
 // trierFor returns what tries a script with these arguments; nil: a goroutine executes it.
 func (w *worker) trierFor(s *script.Script, args [][]byte) *trier {
-	if s == nil || callOf(args[2:]).isLong() || !s.MayTry() {
+	if s == nil || callOf(args[2:]).isLong() || len(args[1]) > tryBytes || !s.MayTry() {
 		return nil
 	}
 	if w.trier == nil {
@@ -147,6 +154,9 @@ func (n *Node) newTrier(w *worker) *trier {
 
 // dropTrier gives the trier's memory back.
 func (w *worker) dropTrier() {
+	if w.trier.reserved {
+		w.trier.Heap.Refund(moveBytes)
+	}
 	w.trier = nil
 	w.node.ungrant(trierBytes)
 }
@@ -233,6 +243,16 @@ func (x *trier) move() {
 		calls: slices.Clone(p.calls), replies: bytes.Clone(p.replies), pending: p.pending, gave: p.gave, work: x.later,
 	}
 	p.pending, p.gave, x.later = exec.Gathered{}, false, nil
+	if x.run.hasWritten() {
+		x.run.reserved, x.reserved = true, false
+	}
+}
+
+// reserve takes the memory that a script needs to move, before it writes: behind that it must not fail for lack of
+// memory. The trier keeps what a script has not needed. reserve reports false if there is none.
+func (x *trier) reserve() bool {
+	x.reserved = x.reserved || x.run.heap.Charge(moveBytes)
+	return x.reserved
 }
 
 // write takes a part of the script's reply: one is enough for those that are short.
@@ -273,10 +293,13 @@ func (x *trier) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 		x.Out = resp.AppendError(x.Out, text)
 		return x.note(c)
 	}
-	if c.isLong() || isPublish(x.Cmd) && x.isCostly(args[1]) || x.isLateFor(x.Cmd) {
+	if c.isLong() || len(x.done.calls) == tryCalls || isPublish(x.Cmd) && x.isCostly(args[1]) || x.isLateFor(x.Cmd) {
 		return nil, script.ErrLong
 	}
 	if mayWrite(x.Cmd) {
+		if !x.reserve() {
+			return nil, script.ErrLong
+		}
 		x.run.write()
 	}
 	x.Worker.Count.Commands[x.Cmd.ID]++

@@ -3,11 +3,13 @@ package node
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/script"
 )
 
@@ -209,4 +211,62 @@ func TestTrialPanics(t *testing.T) {
 	c.want(`EVAL "`+body+`" 1 {k}`, "(error) "+errInternal)
 	c.want(`EVAL "`+body+`" 1 {k}`, "(integer) 2")
 	wantEnded(t, n)
+}
+
+// fewCharges is a heap that has memory a few times.
+type fewCharges struct {
+	exec.Heap
+	left *atomic.Int64
+}
+
+func (h fewCharges) Charge(n int64) bool { return h.left.Add(-1) >= 0 && h.Heap.Charge(n) }
+
+// TestScriptHasMemoryToMove: whatever memory there is, a script that writes on the loop is executed to its end, and one
+// that is told that there is no memory has written nothing.
+func TestScriptHasMemoryToMove(t *testing.T) {
+	n := startTrials(t)
+	c := dial(t, n.Addr())
+	body := loadBody(c, "redis.call('RPOP', KEYS[1]) for i = 1, 2e5 do end return redis.call('RPOP', KEYS[1])")
+	var left atomic.Int64
+	err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		for _, w := range n.workers {
+			if w.loop == l {
+				w.request.Heap = fewCharges{w.request.Heap, &left}
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	executed := 0
+	for i := range int64(5) {
+		s := n.scripts.library.Get([]byte(script.SHA1([]byte(body))))
+		for !s.MayTry() { // it was long
+		}
+		left.Store(10)
+		c.do("DEL {k}")
+		c.want("RPUSH {k} a b c", "(integer) 3")
+		left.Store(i)
+		moved := movedScripts(n)
+		got := c.do(`EVAL "` + body + `" 1 {k}`)
+		if movedScripts(n) == moved {
+			t.Fatal("the script does not move")
+		}
+		left.Store(10)
+		switch got {
+		case `"b"`:
+			c.want("LLEN {k}", "(integer) 1")
+			executed++
+		case "(error) " + exec.ErrOOM:
+			c.want("LLEN {k}", "(integer) 3")
+		default:
+			t.Errorf("with memory %d times the script answers %s", i, got)
+		}
+	}
+	if executed != 4 {
+		t.Errorf("%d of 5 scripts were executed, want all but one that finds no memory at all", executed)
+	}
+	wantEnded(t, n)
+	n.scripts.library.Flush()
+	eventually(t, "all memory is given back", func() bool { return n.lists.Load() == 0 })
 }
