@@ -265,7 +265,11 @@ func (x *trier) write(part []byte) bool {
 
 // Look is script.Host's.
 func (x *trier) Look() error {
-	if x.parts > 1 || !x.replying && x.isLate(x.node.scripts.tryFor) {
+	limit := x.node.scripts.tryFor
+	if x.replying {
+		limit *= 2 // most replies are short, and to move costs more
+	}
+	if x.parts > 1 || x.isLate(limit) {
 		return script.ErrLong
 	}
 	return nil

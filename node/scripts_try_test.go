@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -269,4 +270,25 @@ func TestScriptHasMemoryToMove(t *testing.T) {
 	wantEnded(t, n)
 	n.scripts.library.Flush()
 	eventually(t, "all memory is given back", func() bool { return n.lists.Load() == 0 })
+}
+
+// TestTrialsAreLate: a trial looks at the clock while it makes its reply, too.
+func TestTrialsAreLate(t *testing.T) {
+	n := &Node{}
+	n.scripts.tryFor = time.Millisecond
+	for _, test := range []struct {
+		replying bool
+		late     time.Duration
+		want     error
+	}{
+		{false, time.Millisecond, nil},
+		{false, time.Millisecond + 1, script.ErrLong},
+		{true, 2 * time.Millisecond, nil},
+		{true, 2*time.Millisecond + 1, script.ErrLong},
+	} {
+		x := &trier{runner: runner{node: n}, clock: func() time.Duration { return test.late }, replying: test.replying}
+		if err := x.Look(); !errors.Is(err, test.want) {
+			t.Errorf("replying: %t, after %v: %v, want %v", test.replying, test.late, err, test.want)
+		}
+	}
 }

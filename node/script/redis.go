@@ -148,6 +148,7 @@ func (m *Machine) encode(c *lua.Call) bool {
 			m.text = append(m.text, text...)
 		} else {
 			n, _ := args[i].AsNumber()
+			c.Spend(stepsOfNumber)
 			m.text = appendNumber(m.text, n)
 		}
 		m.words = append(m.words, m.text[from:len(m.text):len(m.text)])

@@ -109,6 +109,7 @@ func TestTrialsEnd(t *testing.T) {
 		"os.clock()", "redis.log(3, 'x')", "collectgarbage('count')", "gcinfo()", "for i = 1, 600 do pcall(redis.call, 'x') end",
 		"local t = setmetatable({}, {__index = function() while true do end end}) return t.x",
 		"local t = {} for i = 1, 1e6 do t[i] = i end", "coroutine.wrap(function() os.clock() end)()",
+		"local t = {} for i = 1, 100 do t[i] = i + .1 end for i = 1, 15 do redis.call('x', unpack(t)) end",
 	} {
 		for _, form := range []string{"%s", "pcall(function() %s end) return 1"} {
 			body := fmt.Sprintf(form, body)
@@ -118,17 +119,25 @@ func TestTrialsEnd(t *testing.T) {
 			}
 		}
 	}
-	s, err := Compile("local s = {'x'} for i = 1, 20 do s = {s, s} end return s")
-	if err == nil {
-		err = m.Run(Run{Script: s, Host: &host{}, Trial: true})
+	for _, body := range []string{
+		"local s = {'x'} for i = 1, 20 do s = {s, s} end return s", // a million tables
+		"local d, t = {double = .1}, {} for i = 1, 1000 do t[i] = d end return t",
+		"local s, t = {ok = string.rep('x', 3e4)}, {} for i = 1, 15 do t[i] = s end return t",
+		"local s, t = {err = string.rep('x', 3e4)}, {} for i = 1, 15 do t[i] = s end return t",
+		"local s, t = {big_number = string.rep('1', 3e4)}, {} for i = 1, 15 do t[i] = s end return t",
+	} {
+		s, err := Compile(body)
+		if err == nil {
+			err = m.Run(Run{Script: s, Host: &host{}, Trial: true})
+		}
+		if err != nil {
+			t.Fatalf("%s\n ends with %v", body, err)
+		}
+		if err = m.Reply(resp.RESP2, func([]byte) bool { return true }); !errors.Is(err, ErrLong) {
+			t.Errorf("the reply of %s\n ends with %v", body, err)
+		}
+		m.End()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = m.Reply(resp.RESP2, func([]byte) bool { return true }); !errors.Is(err, ErrLong) {
-		t.Errorf("a reply of a million tables ends with %v", err)
-	}
-	m.End()
 	if err := run(m, "return 1", &host{}, true); err != nil {
 		t.Errorf("the next script ends with %v", err)
 	}

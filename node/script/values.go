@@ -16,8 +16,9 @@ type decoder struct {
 	rest []byte // of the reply
 }
 
-// stepsOfValue is what it costs to read or write a value, and stepsOfTable what a table costs beside its values.
-const stepsOfValue, stepsOfTable = 4, 16
+// stepsOfValue is what it costs to read or write a value, stepsOfTable what a table costs beside its values, and
+// stepsOfNumber what it costs to write a number that may be a fraction.
+const stepsOfValue, stepsOfTable, stepsOfNumber = 4, 16, 32
 
 // value reads the next value. A reply of a command is well formed, so there is nothing to check.
 func (d *decoder) value() lua.Value {
@@ -256,11 +257,11 @@ func (e *encoder) bool(yes bool) {
 func (e *encoder) table(t *lua.Table, depth int) {
 	e.call.Spend(stepsOfTable)
 	if text, ok := t.GetString("err").ToString(); ok {
-		e.out = resp.AppendError(e.out, errorLine(text))
+		e.out = resp.AppendError(e.out, errorLine(e.line(text)))
 		return
 	}
 	if text, ok := t.GetString("ok").ToString(); ok {
-		e.out = resp.AppendSimple(e.out, cut(oneLine(text)))
+		e.out = resp.AppendSimple(e.out, oneLine(e.line(text)))
 		return
 	}
 	if n, ok := t.GetString("double").AsNumber(); ok {
@@ -276,7 +277,7 @@ func (e *encoder) table(t *lua.Table, depth int) {
 		return
 	}
 	if text, ok := t.GetString("big_number").ToString(); ok {
-		if text = cut(oneLine(text)); e.v == resp.RESP3 {
+		if text = oneLine(e.line(text)); e.v == resp.RESP3 {
 			e.out = append(append(append(e.out, '('), text...), "\r\n"...)
 		} else {
 			e.out = resp.AppendBulkString(e.out, text)
@@ -302,12 +303,20 @@ func (e *encoder) table(t *lua.Table, depth int) {
 }
 
 func (e *encoder) double(n float64) {
+	e.call.Spend(stepsOfNumber)
 	text := appendLong(nil, n)
 	if e.v == resp.RESP3 {
 		e.out = append(append(append(e.out, ','), text...), "\r\n"...)
 	} else {
 		e.out = resp.AppendBulk(e.out, text)
 	}
+}
+
+// line returns what fits into a line of a text, whose bytes are looked at one by one.
+func (e *encoder) line(text string) string {
+	text = cut(text)
+	e.call.Spend(len(text) >> 3)
+	return text
 }
 
 // pairs writes a table as a map, or its keys as a set.
