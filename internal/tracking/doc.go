@@ -18,7 +18,8 @@
 // tells: the client gets the reply and then an invalidation that it did not need.
 //
 // The caller has the invalidation follow on the reply that it revokes (Sink). What was told removes the copy:
-// a client that reads again adds it again, so each copy is told once.
+// a client that reads again adds it again, so each copy is told once. What a client has changed itself, and wants no
+// word of, leaves its copy as it is.
 //
 // # Invariants
 //

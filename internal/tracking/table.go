@@ -14,6 +14,9 @@ const (
 	MaxCopies = 1 << 20
 	// copySize is what a copy takes in the Go heap beside twice its name, in bytes.
 	copySize = 160
+	// maxQueued is how much is queued, at most: a client that is to be told counts, and so do 64 bytes of a key's name.
+	// With more, all clients forget everything.
+	maxQueued = 64 << 10
 	// chargeAtOnce is how many bytes a Table charges at a time.
 	chargeAtOnce = 64 << 10
 )
@@ -41,6 +44,7 @@ type Client struct {
 	id     uint64
 	noLoop bool
 	reads  bool             // it has read something since it was told to forget all
+	waits  bool             // it is in a job that tells it to forget all
 	era    uint64           // of copies: older ones are gone
 	copies map[string]*kept // by key
 
@@ -68,10 +72,12 @@ type Table struct {
 	era     uint64 // how often all were dropped
 	clients []*Client
 
-	prefixes map[string][]*Client
-	lengths  []int // of the prefixes, each once, ascending
+	prefixes map[string][]*Client // jobs have the same lists: who leaves gets them another
+	lengths  []int                // of the prefixes, each once, ascending
 	leaving  []*Client
 	jobs     []job // what Go does
+	queued   int   // the costs of these
+	whole    bool  // the first of them tells all clients to forget all, and has told none yet
 }
 
 // job is what is to be told: a hash, a key by its prefixes, or all.
@@ -81,6 +87,7 @@ type job struct {
 	hash  uint64
 	key   string
 	all   []*Client // who is still to be told
+	cost  int
 }
 
 type what uint8
@@ -95,13 +102,15 @@ const (
 func (t *Table) Join(sink Sink, id uint64) *Client {
 	c := &Client{sink: sink, id: id, era: t.era, at: len(t.clients)}
 	t.clients = append(t.clients, c)
+	t.whole = false
 	return c
 }
 
 // Set says what the client wants: noLoop, no word of what it changes itself; prefixes, word of all keys that begin
-// with one of these, which do not overlap. It has all prefixes that it had before.
+// with one of these, which do not overlap.
 func (t *Table) Set(c *Client, noLoop bool, prefixes []string) {
 	c.noLoop = noLoop
+	t.unfollow(c, prefixes)
 	for _, p := range prefixes {
 		if slices.Contains(c.prefixes, p) {
 			continue
@@ -132,20 +141,30 @@ func (t *Table) Leave(c *Client) {
 	t.clients[c.at].at = c.at
 	t.clients[last] = nil
 	t.clients = t.clients[:last]
+	t.unfollow(c, nil)
+	if len(c.copies) > 0 && c.era == t.era {
+		t.leaving = append(t.leaving, c)
+	}
+}
+
+// unfollow ends what a client follows, but for some prefixes.
+func (t *Table) unfollow(c *Client, keep []string) {
+	ended := false
 	for _, p := range c.prefixes {
-		rest := slices.DeleteFunc(t.prefixes[p], func(d *Client) bool { return d == c })
+		if slices.Contains(keep, p) {
+			continue
+		}
+		rest := slices.DeleteFunc(slices.Clone(t.prefixes[p]), func(d *Client) bool { return d == c })
 		if t.prefixes[p] = rest; len(rest) == 0 {
 			delete(t.prefixes, p)
+			ended = true
 		}
 	}
-	if len(c.prefixes) > 0 {
+	if ended {
 		t.lengths = t.lengths[:0]
 		for p := range t.prefixes {
 			t.addLength(len(p))
 		}
-	}
-	if len(c.copies) > 0 && c.era == t.era {
-		t.leaving = append(t.leaving, c)
 	}
 }
 
@@ -165,9 +184,7 @@ func (c *Client) Reads() { c.reads = true }
 // queue something.
 func (t *Table) Add(c *Client, key []byte) (ok bool) {
 	c.reads = true
-	if c.era != t.era {
-		c.era, c.copies = t.era, nil
-	}
+	t.renew(c)
 	if c.copies[string(key)] != nil {
 		return true
 	}
@@ -177,6 +194,7 @@ func (t *Table) Add(c *Client, key []byte) (ok bool) {
 	}
 	if t.size >= limit {
 		t.dropAny()
+		t.renew(c) // that may have dropped all
 	}
 	for size := copyCost(len(key)); t.bytes+size > t.charged; {
 		more := max(size, chargeAtOnce)
@@ -202,25 +220,39 @@ func (t *Table) Add(c *Client, key []byte) (ok bool) {
 	return true
 }
 
+// renew forgets the client's copies if all were dropped.
+func (t *Table) renew(c *Client) {
+	if c.era != t.era {
+		c.era, c.copies = t.era, nil
+	}
+}
+
 func copyCost(key int) int64 { return copySize + 2*int64(key) }
 
 // dropAny drops any copy, and queues that its key has changed.
 func (t *Table) dropAny() {
 	for _, x := range t.byHash { // maps begin anywhere
 		t.remove(x)
-		t.jobs = append(t.jobs, job{what: changed, key: x.key, all: []*Client{x.client}})
+		t.queue(job{what: changed, key: x.key, all: []*Client{x.client}})
 		return
 	}
 }
 
-// tell removes a copy and tells its client, unless that is the actor and wants no word of what it does itself.
-func (t *Table) tell(x *kept, actor uint64) {
-	t.remove(x)
-	t.send(x.client, x.key, actor)
+// next returns a copy with the hash whose client is to be told, nil if there is none. That of an actor which wants no
+// word of what it does itself stays: it may have read the key again since, and marked it for the next change.
+func (t *Table) next(hash, actor uint64) *kept {
+	x := t.byHash[hash]
+	if x != nil && x.client.sink != nil && x.client.isDeafTo(actor) {
+		x = x.next // if that is the same client's, the two keys share a hash, and it is told too much
+	}
+	return x
 }
 
-func (t *Table) send(c *Client, key string, actor uint64) {
-	if c.sink == nil || c.noLoop && c.id == actor {
+// isDeafTo reports whether the client wants no word of what the actor does: that is the client itself.
+func (c *Client) isDeafTo(actor uint64) bool { return c.noLoop && c.id == actor }
+
+func (t *Table) send(c *Client, key string) {
+	if c.sink == nil {
 		return
 	}
 	t.Told++
@@ -256,7 +288,7 @@ func (t *Table) refund(bytes int64) {
 // Gone queues that a key with the hash has changed.
 func (t *Table) Gone(hash, actor uint64) {
 	if t.byHash[hash] != nil {
-		t.jobs = append(t.jobs, job{what: gone, hash: hash, actor: actor})
+		t.queue(job{what: gone, hash: hash, actor: actor})
 	}
 }
 
@@ -267,20 +299,48 @@ func (t *Table) Changed(key string, actor uint64) {
 			return
 		}
 		if all := t.prefixes[key[:n]]; len(all) > 0 {
-			t.jobs = append(t.jobs, job{what: changed, key: key, actor: actor, all: slices.Clone(all)})
+			t.queue(job{what: changed, key: key, actor: actor, all: all})
 		}
 	}
 }
 
-// Flush queues that all clients are to forget all, as far as they have read anything since they were told so.
+// queue adds a job, or has all clients forget everything if there would be too much to do.
+func (t *Table) queue(j job) {
+	j.cost = 1 + len(j.all) + len(j.key)/64
+	if t.queued+j.cost > max(maxQueued, 4*len(t.clients)) {
+		t.Flush()
+		return
+	}
+	t.queued += j.cost
+	t.jobs = append(t.jobs, j)
+}
+
+// Flush queues that all clients are to forget all, as far as they follow prefixes, or have read anything since they
+// were told so. Who waits for that already is told first.
 func (t *Table) Flush() {
-	t.byHash, t.size, t.bytes, t.jobs, t.leaving = nil, 0, 0, nil, nil
+	var waiting []*Client
+	if len(t.jobs) > 0 && t.jobs[0].what == flushed {
+		waiting = t.jobs[0].all
+	}
+	t.byHash, t.size, t.bytes, t.jobs, t.queued, t.leaving = nil, 0, 0, nil, 0, nil
 	t.era++
 	t.refund(t.charged)
 	t.charged = 0
-	if len(t.clients) > 0 {
-		t.jobs = append(t.jobs, job{what: flushed, all: slices.Clone(t.clients)})
+	if len(t.clients) == 0 {
+		return
 	}
+	if !t.whole {
+		waiting = slices.DeleteFunc(waiting, func(c *Client) bool { return c.sink == nil })
+		waiting = slices.Grow(waiting, len(t.clients)-len(waiting))
+		for _, c := range t.clients {
+			if !c.waits {
+				c.waits = true
+				waiting = append(waiting, c)
+			}
+		}
+	}
+	t.whole = true
+	t.jobs = append(t.jobs, job{what: flushed, all: waiting})
 }
 
 // Busy reports whether Go has something to do.
@@ -290,25 +350,23 @@ func (t *Table) Busy() bool { return len(t.jobs) > 0 || len(t.leaving) > 0 }
 func (t *Table) Go(steps int) (left int) {
 	for ; steps > 0 && len(t.jobs) > 0; steps-- {
 		switch j := &t.jobs[0]; {
-		case j.what == gone && t.byHash[j.hash] != nil:
-			t.tell(t.byHash[j.hash], j.actor)
-			continue
-		case j.what == changed && len(j.all) > 0:
-			t.send(j.all[0], j.key, j.actor)
-			j.all = j.all[1:]
-			continue
-		case j.what == flushed && len(j.all) > 0:
-			if c := j.all[0]; c.sink != nil && c.reads {
-				c.reads = false
-				if c.era != t.era {
-					c.era, c.copies = t.era, nil
-				}
-				t.Told++
-				c.sink.Flush()
+		case j.what == gone:
+			if x := t.next(j.hash, j.actor); x != nil {
+				t.remove(x)
+				t.send(x.client, x.key)
+				continue
 			}
+		case len(j.all) > 0:
+			c := j.all[0]
 			j.all = j.all[1:]
+			if j.what == flushed {
+				t.forget(c)
+			} else if !c.isDeafTo(j.actor) {
+				t.send(c, j.key)
+			}
 			continue
 		}
+		t.queued -= t.jobs[0].cost
 		t.jobs[0] = job{}
 		if t.jobs = t.jobs[1:]; len(t.jobs) == 0 {
 			t.jobs = nil
@@ -327,6 +385,18 @@ func (t *Table) Go(steps int) (left int) {
 		}
 	}
 	return steps
+}
+
+// forget has a client forget all, if it may know anything.
+func (t *Table) forget(c *Client) {
+	c.waits, t.whole = false, false
+	if c.sink == nil || !c.reads && len(c.prefixes) == 0 {
+		return
+	}
+	c.reads = false
+	t.renew(c)
+	t.Told++
+	c.sink.Flush()
 }
 
 // Close gives all memory back.
