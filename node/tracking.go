@@ -346,13 +346,10 @@ func (r *request) trackRead(s *step) {
 		cn.tracker.Reads() // if it follows prefixes
 		return
 	}
-	if r.isUnlisted() {
-		cn.forgets = true
-		return
-	}
-	keys, _ := s.cmd.AppendKeys(r.worker.trackedKeys[:0], s.args)
-	if r.worker.trackedKeys = keys; len(keys) > tracking.MaxKeys {
-		cn.forgets = true
+	// Of a long request the parser has listed enough words: more keys than they have are too many.
+	keys, valid := s.cmd.AppendKeys(r.worker.trackedKeys[:0], s.args)
+	if r.worker.trackedKeys = keys; len(keys) > tracking.MaxKeys || !valid && r.isUnlisted() {
+		cn.forgets = cn.pipe == nil // a proxy counts the keys itself
 		return
 	}
 	for _, k := range keys {
