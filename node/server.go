@@ -208,7 +208,7 @@ func Start(cfg Config) (*Node, error) {
 		Share:    collectionShare,
 		Outside:  cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
 		Announce: func(key []byte, event engine.Event) { n.events.announce(key, event) },
-		Revoke:   func(w engine.Watch, actor uint64) { n.watchers.revoke(w, actor) },
+		Revoke:   func(w engine.Watch, key []byte, actor uint64) { n.watchers.revoke(w, key, actor) },
 		Changed:  func(key []byte, actor uint64) { n.watchers.changed(key, actor) },
 		Servers: engine.Servers{
 			Serves:  func(p uint16) bool { return n.servesBlocked(p) },

@@ -124,9 +124,12 @@ func (ws *watchers) unwatch(w *watcher, e *engine.Engine) {
 	}
 }
 
-// revoke is engine.Config.Revoke.
-func (ws *watchers) revoke(m engine.Watch, actor uint64) {
+// revoke is engine.Config.Revoke. Whoever has changed another key than the marked one has not changed that itself.
+func (ws *watchers) revoke(m engine.Watch, key []byte, actor uint64) {
 	if list := *ws.byID.Load(); int(m.Watcher) < len(list) && list[m.Watcher] != nil {
+		if actor != 0 && tracking.Hash(key) != m.Hash {
+			actor = 0
+		}
 		list[m.Watcher].add(gone{hash: m.Hash, actor: actor})
 	}
 }

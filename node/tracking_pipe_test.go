@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/tracking"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -85,5 +87,42 @@ func TestTrackedReadsOfTooManyKeys(t *testing.T) {
 			}
 			c.want("PING", "PONG")
 		}
+	}
+}
+
+// TestActorOfAnotherKey: who has changed another key, of the same tag, is told that the marked one is gone.
+func TestActorOfAnotherKey(t *testing.T) {
+	w := &watcher{posted: true}
+	list := []*watcher{nil, w}
+	var ws watchers
+	ws.byID.Store(&list)
+	watch := engine.Watch{Watcher: 1, Hash: tracking.Hash([]byte("k"))}
+	for key, want := range map[string]uint64{"k": 9, "other": 0} {
+		w.posted = true
+		ws.revoke(watch, []byte(key), 9)
+		if told, _ := w.take(nil); len(told) != 1 || told[0].actor != want {
+			t.Errorf("%s changes: told %v", key, told)
+		}
+	}
+}
+
+// TestActorOfARefusedUpload: DUNLIN AS is about one request, whether that is executed or not.
+func TestActorOfARefusedUpload(t *testing.T) {
+	n := startLeveled(t)
+	giveAway(n, ring.PartitionOf([]byte("away")))
+	p := openTracking(t, n)
+	p.want("GET k", "(nil)")
+	p.want("DUNLIN AS 77", "OK")
+	p.sendArgs([]byte("SET"), []byte("away"), bigValue(uploadFrom+1000, 1))
+	if got := string(p.read()); !resp.IsError([]byte(got)) {
+		t.Fatalf("the request for what is not served answers %.100q", got)
+	}
+	p.send("SET k 1")
+	told, reply := p.read(), p.read()
+	if told[0] != '>' {
+		told, reply = reply, told
+	}
+	if want := string(member.AppendGone(nil, member.Gone{Hash: tracking.Hash([]byte("k"))})); string(told) != want || string(reply) != "+OK\r\n" {
+		t.Errorf("told %q and answered %q, want %q", told, reply, want)
 	}
 }

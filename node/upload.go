@@ -109,16 +109,27 @@ func (r *request) endUpload(args [][]byte) {
 		if cn.Answering && u.Paused {
 			return // it waits for the end of a hold
 		}
-	} else if r.Cmd = u.Cmd; r.admit(plans[u.Cmd.ID].keys) {
-		// It is served by now, but the value is gone.
-		r.replyWait()
-		if plans[u.Cmd.ID].keys == oneKey {
-			r.latch(r.Partition)
-		} else {
-			r.latch(r.Partitions...)
-		}
+	} else {
+		r.refuseUpload(u)
 	}
 	cn.dropUpload()
+}
+
+// refuseUpload answers a request whose value was thrown away because a key was not served.
+func (r *request) refuseUpload(u *exec.Upload) {
+	if p := r.conn.pipe; p != nil {
+		p.actor = 0 // DUNLIN AS was about this request
+	}
+	if r.Cmd = u.Cmd; !r.admit(plans[u.Cmd.ID].keys) {
+		return
+	}
+	// It is served by now, but the value is gone.
+	r.replyWait()
+	if plans[u.Cmd.ID].keys == oneKey {
+		r.latch(r.Partition)
+	} else {
+		r.latch(r.Partitions...)
+	}
 }
 
 // dropUpload frees what was not stored.

@@ -40,8 +40,8 @@ type Config struct {
 	Announce func(key []byte, event Event)
 	// Revoke is called when a key changes that was marked, and Changed for each change after TellChanges, both
 	// with the key's shard locked. They must not call the engine. actor is who changes it (Txn.As), or 0.
-	// key is a view, valid until Changed returns.
-	Revoke  func(w Watch, actor uint64)
+	// key is a view, valid until they return. A mark may be told for another key than its own.
+	Revoke  func(w Watch, key []byte, actor uint64)
 	Changed func(key []byte, actor uint64)
 
 	windowReach int64 // if not 0, another one: for tests
@@ -75,7 +75,7 @@ type Engine struct {
 	pinnedParts  atomic.Int64 // bytes that ValuePins keep
 	servers      Servers
 	announces    func(key []byte, event Event)
-	revoke       func(w Watch, actor uint64)
+	revoke       func(w Watch, key []byte, actor uint64)
 	changed      func(key []byte, actor uint64)
 	announcesNew atomic.Bool
 	spares       [numSpares]atomic.Int32 // of each kind, in how many places there may be memory to be had

@@ -5,7 +5,7 @@ package engine
 // them; what happens to whole partitions (Drop, Reset) is not told: the caller tells all watchers then.
 //
 // A mark has the tag of its key and no name, so it may be told for another key of the same tag. What the
-// watcher is told is the number that it has given with the mark.
+// watcher is told is the number that it has given with the mark, and the key that has changed.
 //
 // The marks of a shard lie in small tables, so that none takes long to grow under the lock. A full table drops
 // any of its marks, which counts as a change.
@@ -131,7 +131,11 @@ func (e *Engine) TellChanges(on bool) {
 
 // As has what t changes count as done by an actor, until Unlock. What expires or is evicted meanwhile does not.
 func (t Txn) As(actor uint64) {
-	t.s.actor, t.s.ending = actor, true
+	t.s.act(actor)
+}
+
+func (s *shard) act(actor uint64) {
+	s.actor, s.ending = actor, s.ending || actor != 0
 }
 
 // tell calls Config.Changed for the record in the cell, as announce calls Config.Announce.
@@ -172,11 +176,11 @@ func (s *shard) dropMark(t *markTable) {
 	}
 	m := t.slots[i]
 	s.removeMark(t, i)
-	s.e.revoke(Watch{m.watcher, m.hash}, 0)
+	s.e.revoke(Watch{m.watcher, m.hash}, nil, 0)
 }
 
-// revoke removes the marks with a tag, and tells those who have set them.
-func (s *shard) revoke(tag uint32) {
+// revoke removes the marks with the tag of the record in the cell, and tells those who have set them.
+func (s *shard) revoke(tag uint32, ref handle) {
 	t := s.marks.table(tag)
 	if t.count == 0 {
 		return
@@ -188,7 +192,7 @@ func (s *shard) revoke(tag uint32) {
 			continue
 		}
 		s.removeMark(t, i) // another one may take its place
-		s.e.revoke(Watch{m.watcher, m.hash}, s.actor)
+		s.e.revoke(Watch{m.watcher, m.hash}, s.cells.key(ref), s.actor)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 type watched struct {
 	*Engine
 	told    []string // "watcher hash", of marks, with " by actor" if there is one
+	revoked []string // the keys that have changed, in the order of told
 	changed []string // keys
 }
 
@@ -18,7 +19,10 @@ func newWatched(t *testing.T, limit int64) *watched {
 	w := &watched{}
 	w.Engine = open(t, Config{
 		MaxBytes: limit, Shards: 8, Policy: AllKeys,
-		Revoke: func(m Watch, actor uint64) { w.told = append(w.told, by(fmt.Sprint(m.Watcher, " ", m.Hash), actor)) },
+		Revoke: func(m Watch, key []byte, actor uint64) {
+			w.told = append(w.told, by(fmt.Sprint(m.Watcher, " ", m.Hash), actor))
+			w.revoked = append(w.revoked, string(key))
+		},
 		Changed: func(key []byte, actor uint64) {
 			w.changed = append(w.changed, by(string(key), actor))
 		},
@@ -36,7 +40,7 @@ func by(s string, actor uint64) string {
 // take returns what was told since the last call.
 func (w *watched) take() (told, changed []string) {
 	told, changed = w.told, w.changed
-	w.told, w.changed = nil, nil
+	w.told, w.changed, w.revoked = nil, nil, nil
 	return told, changed
 }
 
@@ -146,6 +150,48 @@ func TestActorsOfChanges(t *testing.T) {
 		if len(s) > 5 && s[len(s)-5:] == " by 9" {
 			t.Fatalf("an eviction has an actor: %q", s)
 		}
+	}
+}
+
+// TestActorEndsBehindExpiry: an actor is forgotten with its command, also if that takes the last mark of a shard by
+// an expiry.
+func TestActorEndsBehindExpiry(t *testing.T) {
+	const p = 2
+	w := newWatched(t, 4<<20)
+	key := []byte("k")
+	txn := w.Lock(p, 1)
+	must(t, txn.Set(key, []byte("v"), TypeString, 5))
+	txn.Unlock()
+	w.mark(t, p, "k", 1, 1)
+	txn = w.Lock(p, 10)
+	txn.As(9)
+	txn.Find(key)
+	txn.Unlock()
+	w.mark(t, p, "k", 1, 1)
+	txn = w.Lock(p, 10)
+	must(t, txn.Set(key, []byte("v"), TypeString, 0))
+	txn.Unlock()
+	if told, _ := w.take(); !slices.Equal(told, []string{"1 1", "1 1"}) {
+		t.Errorf("told %q", told)
+	}
+}
+
+// TestMarksOfTheSameTag: a mark is told with the key that has changed, which need not be the marked one.
+func TestMarksOfTheSameTag(t *testing.T) {
+	const p = 2
+	w := newWatched(t, 4<<20)
+	seed := w.shardOf(p).seed.Load()
+	one, other := sameTag(seed, 1), sameTag(seed, 2)
+	for _, key := range []string{one, other} {
+		w.mark(t, p, one, 1, 5)
+		txn := w.Lock(p, 1)
+		txn.As(9)
+		must(t, txn.Set([]byte(key), []byte("v"), TypeString, 0))
+		txn.Unlock()
+		if !slices.Equal(w.told, []string{"1 5 by 9"}) || !slices.Equal(w.revoked, []string{key}) {
+			t.Errorf("%q changes: told %q of %q", key, w.told, w.revoked)
+		}
+		w.take()
 	}
 }
 

@@ -79,7 +79,7 @@ func (s *shard) eraseUnasked(p *partition, tag uint32, en entry) {
 	actor := s.actor
 	s.actor = 0
 	s.erase(p, tag, en)
-	s.actor = actor
+	s.act(actor)
 }
 
 // free gives back all that a record has.

@@ -40,7 +40,7 @@ func (s *shard) noteChange(tag uint32, ref handle) {
 		s.noteAwaited(tag)
 	}
 	if s.marks.count > 0 {
-		s.revoke(tag)
+		s.revoke(tag, ref)
 	}
 	if s.tells {
 		s.tell(ref)

@@ -308,7 +308,7 @@ func (t Txn) expireElements(ref handle, hdr header) (gone bool) {
 	actor := s.actor
 	s.actor = 0
 	s.e.forms[head.typ].Expire(Parts{t, at})
-	s.actor = actor
+	s.act(actor)
 	return head.root == 0
 }
 
