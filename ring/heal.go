@@ -12,6 +12,9 @@ import (
 //	 7 n1 ──┤                                                    ──> 10 n1
 //	        └─ 8 n3              {n3},    kept 1
 //
+// A node that a table lists does not count for it if it is seen to hold a table of another side: a coordinator that
+// stood still just behind the table that it has issued had nobody's consent.
+//
 // Nobody adopts a foreign table. When the sides see each other again, there is one coordinator
 // again. It collects the tables, picks the lineage that continues, and issues the last table of
 // that lineage once more, under a version that names all of the tables as ancestors. Then everybody
@@ -33,7 +36,7 @@ func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() 
 	sorted := slices.SortedFunc(slices.Values(tables), func(a, b *Table) int {
 		return CompareVersions(b.Version(), a.Version())
 	})
-	winner := longestLived(sorted)
+	winner := longestLived(sorted, alive)
 	replaced := []Version{winner.Version()}
 	for _, t := range sorted {
 		replaced = append(replaced, t.Version())
@@ -145,9 +148,9 @@ func keptThroughSplit(winner *Table, h holding, p int, owner Member) bool {
 }
 
 // longestLived returns the table whose lineage continues, or nil if there is no table.
-func longestLived(tables []*Table) (winner *Table) {
+func longestLived(tables []*Table, alive []Member) (winner *Table) {
 	for _, t := range tables {
-		if winner == nil || t.Outlives(winner) {
+		if winner == nil || t.Outlives(winner, alive) {
 			winner = t
 		}
 	}
@@ -155,16 +158,16 @@ func longestLived(tables []*Table) (winner *Table) {
 }
 
 // Outlives reports whether, of two tables foreign to each other, the lineage of t continues rather
-// than that of o. The lineage that kept more nodes of the last common table continues; then the
-// higher epoch decides, then the greater issuer. Without a common table, because two clusters
+// than that of o. The lineage that kept more nodes of the last common table continues, without those that alive
+// shows on another side; then the higher epoch decides, then the greater issuer. Without a common table, because two clusters
 // started separately, the one with more nodes continues. That does not hold if a lineage was cut,
 // because then one of the two may simply be the other's past.
-func (t *Table) Outlives(o *Table) bool {
+func (t *Table) Outlives(o *Table, alive []Member) bool {
 	common, ok := lastCommon(t, o)
 	var byNodes int
 	switch {
 	case ok:
-		byNodes = cmp.Compare(t.keptSince(common), o.keptSince(common))
+		byNodes = cmp.Compare(t.keptSince(common, alive), o.keptSince(common, alive))
 	case len(t.Ancestors) < maxAncestors && len(o.Ancestors) < maxAncestors:
 		byNodes = cmp.Compare(len(t.Nodes), len(o.Nodes))
 	}
@@ -182,11 +185,15 @@ func lastCommon(a, b *Table) (last Version, ok bool) {
 	return last, ok
 }
 
-// keptSince counts the nodes that were in t's ancestor v and have stayed since.
-func (t *Table) keptSince(v Version) int {
+// keptSince counts the nodes that were in t's ancestor v and have stayed since, as far as alive shows.
+func (t *Table) keptSince(v Version, alive []Member) int {
+	elsewhere := make(map[string]bool)
+	for _, m := range alive {
+		elsewhere[m.Name()] = !holding{version: m.Version()}.isOf(t)
+	}
 	n := 0
-	for _, joined := range t.Joined {
-		if joined <= v.Epoch {
+	for i, joined := range t.Joined {
+		if joined <= v.Epoch && !elsewhere[t.Nodes[i].Name()] {
 			n++
 		}
 	}

@@ -32,8 +32,8 @@ func TestTheLineageThatWins(t *testing.T) {
 	common := Plan(nil, all, nil, all[0], 1, fixedSeed)
 	check := func(what string, a, b, want *Table) {
 		t.Helper()
-		got := longestLived([]*Table{a, b})
-		if other := longestLived([]*Table{b, a}); got != other {
+		got := longestLived([]*Table{a, b}, nil)
+		if other := longestLived([]*Table{b, a}, nil); got != other {
 			t.Errorf("%s: the winner depends on the order", what)
 		}
 		if got != want {
@@ -65,7 +65,7 @@ func TestTheLineageThatWins(t *testing.T) {
 func TestTheLineageThatWinsWithoutCommonTable(t *testing.T) {
 	a := side(nil, nodes("a", "b"), 6)
 	b := side(nil, nodes("x", "y", "z"), 1)
-	if longestLived([]*Table{a, b}) != b {
+	if longestLived([]*Table{a, b}, nil) != b {
 		t.Error("the smaller of two clusters that were founded apart wins")
 	}
 	// One lineage's distant past must not win over its present by having had more
@@ -75,7 +75,7 @@ func TestTheLineageThatWinsWithoutCommonTable(t *testing.T) {
 	if present.Descends(past.Version()) {
 		t.Fatal("the lineage is too short for this test")
 	}
-	if longestLived([]*Table{past, present}) != present {
+	if longestLived([]*Table{past, present}, nil) != present {
 		t.Error("a lineage's distant past wins over its present")
 	}
 }
@@ -105,6 +105,23 @@ func TestHealIsNewerThanEverything(t *testing.T) {
 	after := Plan(healed, alive, nil, all[0], 1, nil)
 	if len(after.Nodes) != 5 || after.Owner != left.Owner || after.Since != left.Since || len(after.Moves) == 0 {
 		t.Errorf("after the heal the losing side does not join: %d nodes, %d moves", len(after.Nodes), len(after.Moves))
+	}
+}
+
+// TestWhoStoodStillDoesNotWin: a coordinator has issued tables for all nodes, and stood still before another one has
+// seen them. The others went on without it, and clients with them.
+func TestWhoStoodStillDoesNotWin(t *testing.T) {
+	all := nodes("a", "b", "c")
+	common := Plan(nil, all, nil, all[0], 2, fixedSeed)
+	alone, served := side(common, all, 3), side(common, all[1:], 1)
+	alive := []Member{holds(all[0], alone), holds(all[1], served), holds(all[2], served)}
+	for _, tables := range [][]*Table{{alone, served}, {served, alone}} {
+		if healed := Heal(tables, alive, all[0], 2, nil); healed.Owner != served.Owner || len(healed.Nodes) != 2 {
+			t.Errorf("the side of one node wins, with %d nodes", len(healed.Nodes))
+		}
+	}
+	if alone.Outlives(served, alive) || !served.Outlives(alone, alive) {
+		t.Error("the side of two nodes is told that it will lose")
 	}
 }
 
@@ -238,7 +255,7 @@ func TestHealNeverRevivesOldData(t *testing.T) {
 			alive = append(alive, holds(m, w.held[m.Name()]))
 		}
 		winner := 0
-		if longestLived(tables) == tables[1] {
+		if longestLived(tables, alive) == tables[1] {
 			winner = 1
 		}
 		healed := Heal(slices.Compact(slices.Clone(tables)), alive, all[0], 1, nil)

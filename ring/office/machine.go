@@ -382,7 +382,7 @@ func (m *Machine) adoptNewest(tables []*ring.Table) {
 			continue
 		}
 		f.table = t
-		if current := m.host.Table(); current != nil && t.Outlives(current) {
+		if current := m.host.Table(); current != nil && t.Outlives(current, m.host.Alive()) {
 			m.act(Superseded{})
 		}
 	}
