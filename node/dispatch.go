@@ -174,7 +174,7 @@ func answerLocally(r *exec.Request) { own((*request).answerLocally)(r) }
 // answerLocally executes a command that internal/session answers.
 func (r *request) answerLocally() {
 	cn := r.conn
-	start := len(r.Out)
+	start, tracked := len(r.Out), cn.State.Tracking
 	out, action, ok := r.node.session.Do(cn.State, r.Cmd, r.Args, r.Out)
 	if !ok {
 		panic("BUG: nobody executes " + r.Cmd.Name)
@@ -195,8 +195,8 @@ func (r *request) answerLocally() {
 	}
 	if action == session.ActionTracking {
 		if refusal := cn.track(); refusal != "" {
-			cn.State.SetTracking(nil)
-			cn.untrack()
+			cn.State.SetTracking(tracked)
+			cn.track() // as it did, which was not refused
 			r.Out = r.Out[:start]
 			r.Fail(refusal)
 		}

@@ -36,9 +36,10 @@ type client struct {
 	kept       int    // bytes of requests that are parked
 	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
 
-	topics  *subscriber  // nil: it has never subscribed to anything
-	tracker *tracker     // nil: it does not track
-	scripts *scriptTurns // nil: it has never executed a script
+	topics     *subscriber  // nil: it has never subscribed to anything
+	tracker    *tracker     // nil: it does not track
+	redirected *heldBack    // not nil: others' invalidations, which wait for the end of a large reply
+	scripts    *scriptTurns // nil: it has never executed a script
 
 	timed stopwatch // times one of its commands now and then
 

@@ -84,6 +84,9 @@ func (s *client) reply(seq uint64, reply []byte) {
 	if s.tracker != nil {
 		s.tellBehind()
 	}
+	if s.redirected != nil {
+		s.showRedirected()
+	}
 	s.progress()
 }
 
@@ -98,6 +101,9 @@ func (s *client) passed() {
 	}
 	if s.tracker != nil {
 		s.tellBehind()
+	}
+	if s.redirected != nil {
+		s.showRedirected()
 	}
 	s.progress()
 }

@@ -197,7 +197,7 @@ func (s *client) appendAnswer(dst []byte, kind pubsub.Kind, name []byte, c chang
 // subscribed answers a change that the topic's brokers know of.
 func (s *client) subscribed(t *topic, c change) {
 	if t.kind == pubsub.Prefix {
-		s.followed()
+		s.followed(c.seq)
 		return
 	}
 	name := []byte(t.name)
@@ -212,7 +212,7 @@ func (s *client) subscribed(t *topic, c change) {
 // notSubscribed answers a change that a broker has refused.
 func (s *client) notSubscribed(t *topic, c change) {
 	if t.kind == pubsub.Prefix {
-		s.notFollowed()
+		s.notFollowed(c.seq)
 		return
 	}
 	if c.more && s.topics.Unwant(t.kind, []byte(t.name)) {

@@ -2,12 +2,12 @@ package proxy
 
 import (
 	"slices"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/internal/tracking"
 	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -47,11 +47,23 @@ type trackingHere struct {
 type tracker struct {
 	*tracking.Client
 	until   uint64 // the turn behind the newest command that reads
-	behind  []later
-	held    int      // bytes of behind
+	behind  heldBack
 	follows []string // prefixes that the worker listens to for it
-	asked   uint64   // the turn of CLIENT TRACKING
-	waits   int      // so many prefixes are not acknowledged
+	obeys   *session.Tracking
+	asked   []following // what is not answered, by turns
+}
+
+// following is a CLIENT TRACKING that waits until all nodes know its prefixes.
+type following struct {
+	seq    uint64
+	waits  int               // so many prefixes are not acknowledged
+	before *session.Tracking // what the session had asked for; nil: nothing
+}
+
+// heldBack are invalidations that wait for replies.
+type heldBack struct {
+	list  []later
+	bytes int
 }
 
 // later is an invalidation that has its place behind a turn.
@@ -64,64 +76,90 @@ type later struct {
 // mayTrack reports whether the cluster has the level for CLIENT TRACKING.
 func (s *client) mayTrack() bool { return s.w.order.Level() >= ring.TrackingLevel }
 
-// track obeys what CLIENT TRACKING has changed. answered reports whether the reply comes later.
+// track obeys what CLIENT TRACKING has changed. answered reports whether the reply comes later: when all nodes know
+// its prefixes, and behind that of another one.
 func (s *client) track() (answered bool) {
-	t := s.state.Tracking
-	if t == nil {
+	if s.state.Tracking == nil {
 		s.untrack()
 		return false
 	}
-	table := &s.w.tracking.table
 	if s.tracker == nil {
-		s.tracker = &tracker{Client: table.Join(s, s.actor())}
+		s.tracker = &tracker{Client: s.w.tracking.table.Join(s, s.actor())}
 	}
-	if s.Actor = 0; t.NoLoop {
+	t, before := s.tracker, s.tracker.obeys
+	waits := s.obey()
+	if waits == 0 && len(t.asked) == 0 {
+		return false
+	}
+	t.asked = append(t.asked, following{seq: s.tail, waits: waits, before: before})
+	s.issue()
+	return true
+}
+
+// obey has the session track as its state says. It returns how many prefixes it begins to follow.
+func (s *client) obey() (waits int) {
+	t, now := s.tracker, s.state.Tracking
+	if s.Actor = 0; now.NoLoop {
 		s.Actor = s.actor()
 	}
-	table.Set(s.tracker.Client, t.NoLoop, t.Prefixes)
-	return s.follow(t.Prefixes)
+	s.w.tracking.table.Set(t.Client, now.NoLoop, now.Prefixes)
+	for _, p := range now.Prefixes {
+		if !slices.Contains(t.follows, p) {
+			waits++
+			s.w.listening.change(pubsub.Prefix, p, true, change{s: s, seq: s.tail})
+		}
+	}
+	for _, p := range t.follows {
+		if !slices.Contains(now.Prefixes, p) {
+			s.w.listening.change(pubsub.Prefix, p, false, change{})
+		}
+	}
+	t.follows, t.obeys = now.Prefixes, now
+	return waits
 }
 
 // actor is by what nodes name the session.
 func (s *client) actor() uint64 { return tracking.Actor(s.w.proxy.cfg.Boot, s.state.ID) }
 
-// follow has the worker listen to what begins with more prefixes. It reports whether that takes a while.
-func (s *client) follow(prefixes []string) bool {
-	t := s.tracker
-	for _, p := range prefixes {
-		if !slices.Contains(t.follows, p) {
-			t.waits++
-			s.w.listening.change(pubsub.Prefix, p, true, change{s: s, seq: s.tail})
-		}
+// place returns the place in asked of a turn that is not answered, -1 if there is none.
+func (t *tracker) place(seq uint64) int {
+	if t == nil {
+		return -1
 	}
-	t.follows = prefixes
-	if t.waits == 0 {
-		return false
-	}
-	t.asked = s.tail
-	s.issue()
-	return true
+	return slices.IndexFunc(t.asked, func(f following) bool { return f.seq == seq })
 }
 
-// followed answers CLIENT TRACKING when all nodes know its prefixes.
-func (s *client) followed() {
+// followed notes that all nodes know a prefix of a turn, and answers what waits for no more.
+func (s *client) followed(seq uint64) {
+	at := s.tracker.place(seq)
+	if at < 0 {
+		return // it was answered otherwise
+	}
+	s.tracker.asked[at].waits--
+	for t := s.tracker; t != nil && len(t.asked) > 0 && t.asked[0].waits == 0; t = s.tracker {
+		seq := t.asked[0].seq
+		t.asked = t.asked[1:]
+		s.reply(seq, resp.AppendOK(nil))
+	}
+}
+
+// notFollowed refuses a turn because a node does not take a prefix of it, and those that have come behind it. The
+// session goes on as before.
+func (s *client) notFollowed(seq uint64) {
 	t := s.tracker
-	if t == nil || t.waits == 0 {
+	at := t.place(seq)
+	if at < 0 {
 		return
 	}
-	if t.waits--; t.waits == 0 {
-		s.reply(t.asked, resp.AppendOK(nil))
-	}
-}
-
-// notFollowed answers it when a node does not take them.
-func (s *client) notFollowed() {
-	if t := s.tracker; t != nil && t.waits > 0 {
-		t.waits = 0
-		seq := t.asked
-		s.state.SetTracking(nil)
+	refused := t.asked[at:]
+	t.asked = t.asked[:at:at]
+	if s.state.SetTracking(refused[0].before); refused[0].before == nil {
 		s.untrack()
-		s.reply(seq, errManyLengths)
+	} else {
+		s.obey()
+	}
+	for _, f := range refused {
+		s.reply(f.seq, errManyLengths)
 	}
 }
 
@@ -137,11 +175,14 @@ func (s *client) untrack() {
 	for _, p := range t.follows {
 		s.w.listening.change(pubsub.Prefix, p, false, change{})
 	}
-	if t.waits > 0 && !s.isClosed() {
-		s.reply(t.asked, resp.AppendOK(nil))
+	for _, f := range t.asked {
+		if s.isClosed() {
+			break
+		}
+		s.reply(f.seq, resp.AppendOK(nil))
 	}
 	if !s.isClosed() {
-		s.gather(-t.held)
+		s.gather(-t.behind.bytes)
 	}
 }
 
@@ -259,18 +300,24 @@ func (s *client) invalidate(key string, all bool) {
 	if t == nil || s.isClosed() {
 		return
 	}
-	if s.mayTell(t.until) && len(t.behind) == 0 {
+	if s.mayTell(t.until) && len(t.behind.list) == 0 {
 		s.tell(key, all)
 		return
 	}
-	size := tracking.FrameSize(len(key))
-	if all || t.held+size > heldInvalidations {
-		s.gather(-t.held)
-		t.behind, t.held, key, all, size = t.behind[:0], 0, "", true, tracking.FrameSize(0)
+	s.hold(&t.behind, later{until: t.until, key: key, all: all})
+}
+
+// hold has an invalidation wait. Of too many, and of all keys, one is left.
+func (s *client) hold(h *heldBack, x later) {
+	size, before := tracking.FrameSize(len(x.key)), h.bytes
+	if x.all || h.bytes+size > heldInvalidations {
+		x.key, x.all, size = "", true, tracking.FrameSize(0)
+		clear(h.list)
+		h.list, h.bytes = h.list[:0], 0
 	}
-	t.behind = append(t.behind, later{until: t.until, key: key, all: all})
-	t.held += size
-	s.gather(size)
+	h.list = append(h.list, x)
+	h.bytes += size
+	s.gather(h.bytes - before)
 }
 
 // mayTell reports whether all replies before a turn are in the output, and no other is in part.
@@ -279,14 +326,15 @@ func (s *client) mayTell(until uint64) bool { return s.head >= until && !s.isDue
 // tellBehind tells what has waited for replies that are in the output now.
 func (s *client) tellBehind() {
 	t := s.tracker
-	for t != nil && len(t.behind) > 0 && !s.isClosed() && s.mayTell(t.behind[0].until) {
-		x := t.behind[0]
-		t.behind[0] = later{}
-		if t.behind = t.behind[1:]; len(t.behind) == 0 {
-			t.behind = nil
+	for t != nil && len(t.behind.list) > 0 && !s.isClosed() && s.mayTell(t.behind.list[0].until) {
+		h := &t.behind
+		x := h.list[0]
+		h.list[0] = later{}
+		if h.list = h.list[1:]; len(h.list) == 0 {
+			h.list = nil
 		}
 		size := tracking.FrameSize(len(x.key))
-		t.held -= size
+		h.bytes -= size
 		s.gather(-size)
 		s.tell(x.key, x.all)
 		t = s.tracker
@@ -321,24 +369,38 @@ func (s *client) show(frame []byte) {
 
 // Redirected implements tracking.Target: another session's invalidations come here.
 func (s *client) Redirected(key string, all bool) {
-	s.w.loop.Post(func() {
-		if s.isClosed() || s.state.Version != resp.RESP3 && !s.state.Subscribes() {
-			return
-		}
-		frame := tracking.AppendInvalidate(nil, s.state.Version, key, all)
-		switch {
-		case s.topics != nil: // among its messages
-			s.Push(frame)
-		case s.isCutting():
-			s.w.loop.After(redirectPause, func() { s.Redirected(key, all) })
-		default:
-			s.show(frame)
-		}
-	})
+	s.w.loop.Post(func() { s.takeRedirected(key, all) })
 }
 
-// redirectPause is how long an invalidation waits that must not come into the middle of a large reply.
-const redirectPause = time.Millisecond
+func (s *client) takeRedirected(key string, all bool) {
+	if s.isClosed() || s.state.Version != resp.RESP3 && !s.state.Subscribes() {
+		return
+	}
+	switch {
+	case s.topics != nil: // among its messages
+		s.Push(tracking.AppendInvalidate(nil, s.state.Version, key, all))
+	case s.isCutting(): // not in the middle of a large reply
+		if s.redirected == nil {
+			s.redirected = new(heldBack)
+		}
+		s.hold(s.redirected, later{key: key, all: all})
+	default:
+		s.show(tracking.AppendInvalidate(nil, s.state.Version, key, all))
+	}
+}
+
+// showRedirected shows what has waited for the end of a large reply.
+func (s *client) showRedirected() {
+	if s.isCutting() || s.isClosed() {
+		return
+	}
+	h := s.redirected
+	s.redirected = nil
+	s.gather(-h.bytes)
+	for _, x := range h.list {
+		s.takeRedirected(x.key, x.all)
+	}
+}
 
 // keepTracked asks the nodes for a sign of life: what is gone would be lost on a connection that is cut without a
 // word.

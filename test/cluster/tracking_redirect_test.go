@@ -17,6 +17,7 @@ func TestTrackingOfConnections(t *testing.T) {
 		for name, f := range map[string]func(*testing.T, server, *harness.Wire){
 			"redirect": trackingRedirect, "redirect in RESP3": trackingRedirect3, "broken redirect": trackingBroken,
 			"blocked": trackingBlocked, "many keys": trackingManyKeys, "many changes": trackingManyChanges, "pipeline": trackingPipeline,
+			"refusal": trackingRefusal,
 		} {
 			t.Run(name, func(t *testing.T) {
 				admin := harness.DialWire(t, s.addr)
@@ -169,4 +170,32 @@ func trackingManyChanges(t *testing.T, s server, admin *harness.Wire) {
 		}
 		told[lines[5]] = true
 	}
+}
+
+// trackingRefusal: a client whose further prefixes are refused goes on with those that it has.
+func trackingRefusal(t *testing.T, s server, admin *harness.Wire) {
+	if s.redis {
+		return // it refuses none
+	}
+	w := harness.DialWire(t, s.addr)
+	w.Do("HELLO 3")
+	w.Want("CLIENT TRACKING ON BCAST PREFIX x", "OK")
+	for i := range 4 { // 256 lengths: no other is left
+		all := []byte("CLIENT TRACKING ON BCAST")
+		for n := range 64 {
+			all = fmt.Appendf(all, " PREFIX %s", strings.Repeat(string(rune('0'+n)), 64*i+n+1))
+		}
+		full := harness.DialWire(t, s.addr)
+		full.Send(append(all, "\r\n"...))
+		wantNext(t, full, "+OK\r\n")
+	}
+	long := strings.Repeat("y", 300)
+	w.Send([]byte("CLIENT TRACKING ON BCAST NOLOOP PREFIX " + long + "\r\n"))
+	wantNext(t, w, "-ERR the prefixes of all clients have too many different lengths\r\n")
+	if info := string(w.Do("CLIENT TRACKINGINFO")); !strings.HasSuffix(info, "$8\r\nprefixes\r\n*1\r\n$1\r\nx\r\n") {
+		t.Errorf("CLIENT TRACKINGINFO says %q", info)
+	}
+	admin.Want("SET "+long+" 1", "OK")
+	w.Want("SET x1 1", "OK")
+	wantNext(t, w, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$2\r\nx1\r\n")
 }

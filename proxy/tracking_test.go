@@ -1,0 +1,155 @@
+package proxy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// trackingCluster has a node that does not take prefixes which begin with "bad".
+func trackingCluster(t *testing.T, heard func(name, count string)) *rig {
+	c := newCluster(t, 1, oneLoop(t))
+	c.nodes[0].set(func(n *fakeNode) {
+		n.listen = func(args []string) member.Heard {
+			if heard(args[2], args[3]); strings.HasPrefix(args[2], "bad") && args[3] != "0" {
+				return member.TooMany
+			}
+			return member.Noted
+		}
+	})
+	c.level = ring.Level
+	c.route(func(int) int { return 0 })
+	return c
+}
+
+// onLoop runs f on the loop of a proxy that has one.
+func (c *rig) onLoop(f func(w *worker)) {
+	c.t.Helper()
+	if err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) { f(c.proxy.workers[l.Index()]) }); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+var refusedPrefixes = strings.TrimSuffix(string(errManyLengths), "\r\n")
+
+// TestTrackingGoesOnAfterARefusal: a CLIENT TRACKING that is refused takes nothing from the ones before.
+func TestTrackingGoesOnAfterARefusal(t *testing.T) {
+	told := make(chan string, 100)
+	c := trackingCluster(t, func(name, count string) { told <- name + " " + count })
+	s := c.dial()
+	s.send("CLIENT TRACKING ON BCAST PREFIX bad0")
+	s.want(refusedPrefixes)
+	s.send("CLIENT TRACKINGINFO")
+	s.want("*6 $5 flags *1 $3 off $8 redirect :-1 $8 prefixes *0")
+	s.send("CLIENT TRACKING ON BCAST PREFIX a")
+	s.want("+OK")
+	s.send("CLIENT TRACKING ON BCAST NOLOOP PREFIX bad1")
+	s.want(refusedPrefixes)
+	s.send("CLIENT TRACKINGINFO")
+	s.want("*6 $5 flags *2 $2 on $5 bcast $8 redirect :0 $8 prefixes *1 $1 a")
+	s.send("CLIENT TRACKING ON BCAST PREFIX x", "CLIENT TRACKING ON BCAST PREFIX bad2", "CLIENT TRACKING ON BCAST PREFIX c",
+		"CLIENT TRACKING ON BCAST NOLOOP", "PING")
+	s.want("+OK", refusedPrefixes, refusedPrefixes, refusedPrefixes, "+PONG")
+	s.send("CLIENT TRACKINGINFO", "CLIENT TRACKING OFF", "PING")
+	s.want("*6 $5 flags *2 $2 on $5 bcast $8 redirect :0 $8 prefixes *2 $1 a $1 x", "+OK", "+PONG")
+	counts := map[string]string{}
+	eventually(t, "the node knows that nobody follows anything", func() bool {
+		for len(told) > 0 {
+			name, count, _ := strings.Cut(<-told, " ")
+			counts[name] = count
+		}
+		left := false
+		c.onLoop(func(w *worker) { left = len(w.listening.all) > 0 || len(w.tracking.table.Prefixes()) > 0 })
+		return !left && counts["a"] == "0" && counts["x"] == "0"
+	})
+}
+
+// TestTrackingOffWhileAsking: a refusal that comes late concerns the CLIENT TRACKING that it was about, and none
+// after it.
+func TestTrackingOffWhileAsking(t *testing.T) {
+	asked, gate := make(chan bool, 10), make(chan bool)
+	c := trackingCluster(t, func(name, _ string) {
+		if name == "bad" {
+			asked <- true
+			<-gate
+		}
+	})
+	s := c.dial()
+	s.send("CLIENT TRACKING ON BCAST PREFIX bad")
+	<-asked
+	s.send("CLIENT TRACKING OFF", "CLIENT TRACKING ON BCAST PREFIX a", "CLIENT TRACKING ON BCAST PREFIX ab2 PREFIX c")
+	s.want("+OK", "+OK")
+	eventually(t, "it asks again", func() (asks bool) {
+		c.onLoop(func(w *worker) {
+			t := w.clients[0].tracker
+			asks = t != nil && slices.Contains(t.follows, "a")
+		})
+		return asks
+	})
+	close(gate)
+	s.want("+OK", "-ERR Prefix 'ab2' overlaps with an existing prefix 'a'. Prefixes for a single client must not overlap.")
+	s.send("CLIENT TRACKING OFF", "CLIENT TRACKING ON BCAST PREFIX ab2", "PING")
+	s.want("+OK", "+OK", "+PONG")
+}
+
+// TestRedirectedDuringALargeReply: what others redirect to a client that is sent a large reply waits for its end,
+// and of too many of them one is left.
+func TestRedirectedDuringALargeReply(t *testing.T) {
+	for _, count := range []int{3, 10_000} {
+		t.Run(fmt.Sprint(count), func(t *testing.T) {
+			c := newTicketCluster(t, 1)
+			value, gate := hugeValue(3*fetchPiece), make(chan bool)
+			c.nodes[0].set(func(n *fakeNode) {
+				n.data = map[string]string{"k": value}
+				n.fetch = func([]string) (string, bool) { <-gate; return "", false }
+			})
+			s := c.dial()
+			s.send("HELLO 3")
+			s.reply()
+			s.send("GET k")
+			var target *client
+			eventually(t, "the reply is on its way", func() (cuts bool) {
+				c.onLoop(func(w *worker) {
+					target = w.clients[0]
+					cuts = target.isCutting()
+				})
+				return cuts
+			})
+			gathered := 0
+			c.onLoop(func(*worker) { gathered = target.gathered })
+			for i := range count {
+				target.Redirected(fmt.Sprint("key", i), false)
+			}
+			c.onLoop(func(*worker) {
+				held := target.redirected
+				if held == nil {
+					t.Error("nothing waits")
+				} else if held.bytes > heldInvalidations || target.gathered != gathered+held.bytes {
+					t.Errorf("%d bytes wait, and %d more are gathered", held.bytes, target.gathered-gathered)
+				}
+			})
+			close(gate)
+			s.want(text(value))
+			if count == 3 {
+				for i := range count {
+					s.want(fmt.Sprintf(">2 $10 invalidate *1 $4 key%d", i))
+				}
+			} else {
+				s.want(">2 $10 invalidate _")
+				for last := ""; last != fmt.Sprintf(">2 $10 invalidate *1 $7 key%d", count-1); {
+					last = s.reply()
+				}
+			}
+			c.onLoop(func(*worker) {
+				if target.gathered != gathered || target.redirected != nil {
+					t.Errorf("%d bytes are still gathered", target.gathered)
+				}
+			})
+		})
+	}
+}
