@@ -407,7 +407,10 @@ func (at *tie) Done(_ int32, reply []byte) {
 		l.block(t)
 		return
 	case heard == member.TooMany:
-		l.refuse(t)
+		if l.refuse(t); t.count > 0 {
+			l.block(t) // others subscribe to it already
+			return
+		}
 	case at.count == 0:
 		t.drop(at)
 		l.withdraw(t, at)

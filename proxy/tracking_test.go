@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -95,6 +97,41 @@ func TestTrackingOffWhileAsking(t *testing.T) {
 	s.want("+OK", "-ERR Prefix 'ab2' overlaps with an existing prefix 'a'. Prefixes for a single client must not overlap.")
 	s.send("CLIENT TRACKING OFF", "CLIENT TRACKING ON BCAST PREFIX ab2", "PING")
 	s.want("+OK", "+OK", "+PONG")
+}
+
+// TestTrackingAsksInPauses: a node that does not take a prefix which sessions follow already is asked again, in pauses,
+// and when it takes it at last, they forget everything.
+func TestTrackingAsksInPauses(t *testing.T) {
+	var refuses atomic.Bool
+	var asked atomic.Int32
+	c := newCluster(t, 1, oneLoop(t))
+	c.nodes[0].set(func(n *fakeNode) {
+		n.listen = func([]string) member.Heard {
+			if refuses.Load() {
+				asked.Add(1)
+				return member.TooMany
+			}
+			return member.Noted
+		}
+	})
+	c.level = ring.Level
+	c.route(func(int) int { return 0 })
+	s := c.dial()
+	s.send("HELLO 3")
+	s.reply()
+	s.send("CLIENT TRACKING ON BCAST PREFIX a")
+	s.want("+OK")
+	refuses.Store(true)
+	c.nodes[0].cut()
+	s.want(">2 $10 invalidate _")
+	eventually(t, "it asks", func() bool { return asked.Load() > 0 })
+	begun, before := time.Now(), asked.Load()
+	eventually(t, "it asks again", func() bool { return asked.Load() >= before+10 })
+	if took := time.Since(begun); took < 8*listenPause {
+		t.Errorf("it asks %d times within %v", asked.Load()-before, took)
+	}
+	refuses.Store(false)
+	s.want(">2 $10 invalidate _")
 }
 
 // TestRedirectedDuringALargeReply: what others redirect to a client that is sent a large reply waits for its end,
