@@ -40,6 +40,9 @@ type conn struct {
 	behind  []byte           // invalidations that wait for a reply
 	forgets bool             // behind its reply the client is to forget all
 
+	follows      []string // prefixes that its loop follows for it
+	followCharge int      // bytes that these take, or those of a pipe
+
 	probation bool // over MaxClients: a member, or it is refused
 	pace      exec.Pace
 	paced     *exec.Upload // what pace is about; nil: what the client reads

@@ -195,8 +195,7 @@ func (r *request) answerLocally() {
 	}
 	if action == session.ActionTracking {
 		if refusal := cn.track(); refusal != "" {
-			cn.State.SetTracking(tracked)
-			cn.track() // as it did, which was not refused
+			cn.State.SetTracking(tracked) // and track has left what it did
 			r.Out = r.Out[:start]
 			r.Fail(refusal)
 		}

@@ -38,7 +38,7 @@ const (
 	errTooManyPatterns  = "ERR too many different patterns: the cluster can have 4096, and fewer that begin with '*' or are long"
 	errCostlyChannel    = "ERR the channel's name is too long to be compared with as many patterns as clients have subscribed to"
 	errNoTracking       = "ERR CLIENT TRACKING is not possible: there is no memory for it, or too many others track"
-	errManyLengths      = "ERR the prefixes of all clients have too many different lengths"
+	errManyFollowed     = "ERR too many prefixes: all clients together can have 4096, of 256 different lengths"
 	errTooManyWaits     = "ERR too many blocking commands wait at this node"
 	errBlockingLevel    = "ERR blocking commands need protocol level %d, and this cluster speaks %d: upgrade all members"
 	errInternal         = "ERR internal error: the command failed while it was served, see the log of the node"

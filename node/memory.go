@@ -206,8 +206,8 @@ func (n *Node) Charge(bytes int64) bool { return connBudget{n}.Charge(bytes) }
 func (n *Node) Refund(bytes int64) { connBudget{n}.Refund(bytes) }
 
 // chargeParser charges what the parser keeps of a long request, which can be three times the
-// request, what an upload keeps of its other arguments, commands that are answered later, and
-// subscriptions.
+// request, what an upload keeps of its other arguments, commands that are answered later,
+// subscriptions, and prefixes that are followed.
 func (cn *conn) chargeParser() {
 	if cn.parser.Overhead() > 0 {
 		cn.parser.Release()
@@ -218,7 +218,7 @@ func (cn *conn) chargeParser() {
 // otherBytes is what the connection takes outside of its buffers.
 func (cn *conn) otherBytes() int {
 	n := connMemory + cn.parser.Overhead() + cn.State.OwnBytes() + cn.jobs.charge + cn.blockedCharge
-	n += cap(cn.behind)
+	n += cap(cn.behind) + cn.followCharge
 	if cn.Upload != nil {
 		n += cn.Upload.Kept
 	}

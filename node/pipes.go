@@ -42,9 +42,8 @@ type pipe struct {
 	later    bool // its proxy understands commands that are answered later
 	tickets  bool // tickets were issued over it
 	listener *listener
-	watcher  *watcher // not nil: it is told what is gone of the keys that its commands read, or that begin with follows
-	follows  []string
-	actor    uint64 // of the request that comes next, see trackRead
+	watcher  *watcher // not nil: it is told what is gone of the keys that its commands read, or that begin with prefixes
+	actor    uint64   // of the request that comes next, see trackRead
 	gate     ownership.Gate
 }
 

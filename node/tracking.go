@@ -39,9 +39,6 @@ const (
 	heldInvalidations = 64 << 10
 	// maxWatchers bounds the loops and pipes that watch.
 	maxWatchers = 1<<16 - 1
-	// maxLengths is how many lengths the prefixes of all clients of a node have, each of which costs every
-	// change of a key.
-	maxLengths = 256
 	// watcherMemory is what a watcher takes, in bytes, when its queue is full.
 	watcherMemory = 80 << 10
 )
@@ -51,13 +48,7 @@ type watchers struct {
 	mu       sync.Mutex // of changes
 	byID     atomic.Pointer[[]*watcher]
 	live     int
-	prefixes atomic.Pointer[watchedPrefixes]
-}
-
-// watchedPrefixes says who wants word of keys that begin with prefixes. It does not change.
-type watchedPrefixes struct {
-	lengths []int // of the prefixes, ascending
-	by      map[string][]*watcher
+	followed followedPrefixes
 }
 
 // watcher has what is gone, and was not told yet.
@@ -73,7 +64,7 @@ type watcher struct {
 	gone    []gone
 	names   int // bytes in gone
 	of      *watchers
-	follows []string // prefixes; watchers.mu protects it
+	follows map[string]bool // prefixes; its loop changes it, while watchers.mu is locked
 }
 
 // gone is a key that has changed.
@@ -116,9 +107,7 @@ func (ws *watchers) unwatch(w *watcher, e *engine.Engine) {
 	list := slices.Clone(*ws.byID.Load())
 	list[w.id] = nil
 	ws.byID.Store(&list)
-	if len(w.follows) > 0 {
-		ws.obeyLocked(ws.review(), e)
-	}
+	ws.followed.leaveAll(w, e)
 	if ws.live--; ws.live == 0 {
 		e.ForgetMarks()
 	}
@@ -131,26 +120,6 @@ func (ws *watchers) revoke(m engine.Watch, key []byte, actor uint64) {
 			actor = 0
 		}
 		list[m.Watcher].add(gone{hash: m.Hash, actor: actor})
-	}
-}
-
-// changed is engine.Config.Changed.
-func (ws *watchers) changed(key []byte, actor uint64) {
-	prefixes := ws.prefixes.Load()
-	if prefixes == nil {
-		return
-	}
-	name := ""
-	for _, n := range prefixes.lengths {
-		if n > len(key) {
-			return
-		}
-		for _, w := range prefixes.by[string(key[:n])] {
-			if name == "" {
-				name = string(key)
-			}
-			w.add(gone{key: name, actor: actor, byPrefix: true})
-		}
 	}
 }
 
@@ -211,48 +180,6 @@ func (w *watcher) take(spare []gone) (list []gone, all bool) {
 	return list, all
 }
 
-// follow sets the prefixes of a watcher. It reports false if there would be too many lengths.
-func (n *Node) follow(w *watcher, prefixes []string) bool {
-	ws := &n.watchers
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	before := w.follows
-	w.follows = prefixes
-	if next := ws.review(); next == nil || len(next.lengths) <= maxLengths {
-		ws.obeyLocked(next, n.engine)
-		return true
-	}
-	w.follows = before
-	return false
-}
-
-// review returns who follows which prefixes, nil if nobody does.
-func (ws *watchers) review() *watchedPrefixes {
-	next := &watchedPrefixes{by: make(map[string][]*watcher)}
-	for _, w := range *ws.byID.Load() {
-		if w == nil {
-			continue
-		}
-		for _, p := range w.follows {
-			next.by[p] = append(next.by[p], w)
-			if i, found := slices.BinarySearch(next.lengths, len(p)); !found {
-				next.lengths = slices.Insert(next.lengths, i, len(p))
-			}
-		}
-	}
-	if len(next.lengths) == 0 {
-		return nil
-	}
-	return next
-}
-
-// obeyLocked has the prefixes be followed.
-func (ws *watchers) obeyLocked(next *watchedPrefixes, e *engine.Engine) {
-	if had := ws.prefixes.Swap(next) != nil; had != (next != nil) {
-		e.TellChanges(next != nil)
-	}
-}
-
 // trackingHere is what a worker keeps for its clients that track.
 type trackingHere struct {
 	table   tracking.Table
@@ -261,7 +188,8 @@ type trackingHere struct {
 	telling bool // goOnTelling will come
 }
 
-// track obeys the connection's CLIENT TRACKING. It returns the error to be answered, "" if there is none.
+// track obeys the connection's CLIENT TRACKING. It returns the error to be answered, "" if there is none. An error
+// leaves what was tracked before.
 func (cn *conn) track() (refusal string) {
 	w, t := cn.worker, cn.State.Tracking
 	if t == nil {
@@ -278,23 +206,16 @@ func (cn *conn) track() (refusal string) {
 			return errNoTracking
 		}
 	}
-	if cn.tracker == nil {
+	joins := cn.tracker == nil
+	if joins {
 		cn.tracker = here.table.Join(cn, cn.actor())
 	}
-	here.table.Set(cn.tracker, t.NoLoop, t.Prefixes)
-	if t.BCast && !w.follow() {
-		return errManyLengths
+	if refusal = cn.follow(t.Prefixes); refusal == "" {
+		here.table.Set(cn.tracker, t.NoLoop, t.Prefixes)
+	} else if joins {
+		cn.untrack()
 	}
-	return ""
-}
-
-// follow has the node tell what begins with the prefixes of this loop's clients.
-func (w *worker) follow() bool {
-	var prefixes []string
-	for p := range w.tracking.table.Prefixes() {
-		prefixes = append(prefixes, p)
-	}
-	return w.node.follow(w.tracking.watcher, prefixes)
+	return refusal
 }
 
 // actor is by what a client is named that wants no word of what it does itself.
@@ -320,9 +241,7 @@ func (cn *conn) untrack() {
 	here := &w.tracking
 	here.table.Leave(cn.tracker)
 	cn.tracker, cn.behind, cn.forgets = nil, nil, false
-	if len(here.watcher.follows) > 0 {
-		w.follow()
-	}
+	cn.unfollow()
 	w.tellOn()
 	if here.table.Clients() == 0 {
 		w.node.watchers.unwatch(here.watcher, w.node.engine)
@@ -545,21 +464,4 @@ func (p *pipe) unwatch() {
 		heapBudget{n}.Refund(watcherMemory)
 		n.watchers.unwatch(w, n.engine)
 	}
-}
-
-// followFor: DUNLIN LISTEN of a prefix. The pipe that listens is told what begins with it.
-func (p *pipe) followFor(cn *conn, l *member.Listen) member.Heard {
-	name := string(l.Name)
-	switch had := slices.Contains(p.follows, name); {
-	case had == (l.Count > 0):
-		return member.Noted
-	case had:
-		p.follows = slices.DeleteFunc(slices.Clone(p.follows), func(f string) bool { return f == name })
-		cn.node.follow(p.watcher, p.follows)
-		return member.Noted
-	case p.watcher == nil && !p.watch(cn), !cn.node.follow(p.watcher, append(slices.Clone(p.follows), name)):
-		return member.TooMany
-	}
-	p.follows = append(p.follows, name)
-	return member.Noted
 }

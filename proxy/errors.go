@@ -25,7 +25,7 @@ var (
 	errBlocking       = wire("ERR blocking commands need protocol level 8, and this cluster speaks less: upgrade all members")
 	errTrackingLevel  = wire("ERR CLIENT TRACKING needs protocol level 14, and the cluster has not reached it: all members must be upgraded")
 	errTrackingInside = wire("ERR CLIENT TRACKING inside MULTI is not allowed")
-	errManyLengths    = wire("ERR the prefixes of all clients have too many different lengths")
+	errManyFollowed   = wire("ERR too many prefixes: all clients together can have 4096, of 256 different lengths")
 )
 
 // errTooEarly closes a client whose pipelined commands brought far larger replies than the ones

@@ -159,7 +159,7 @@ func (s *client) notFollowed(seq uint64) {
 		s.obey()
 	}
 	for _, f := range refused {
-		s.reply(f.seq, errManyLengths)
+		s.reply(f.seq, errManyFollowed)
 	}
 }
 

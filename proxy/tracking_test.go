@@ -37,7 +37,7 @@ func (c *rig) onLoop(f func(w *worker)) {
 	}
 }
 
-var refusedPrefixes = strings.TrimSuffix(string(errManyLengths), "\r\n")
+var refusedPrefixes = strings.TrimSuffix(string(errManyFollowed), "\r\n")
 
 // TestTrackingGoesOnAfterARefusal: a CLIENT TRACKING that is refused takes nothing from the ones before.
 func TestTrackingGoesOnAfterARefusal(t *testing.T) {

@@ -191,7 +191,7 @@ func trackingRefusal(t *testing.T, s server, admin *harness.Wire) {
 	}
 	long := strings.Repeat("y", 300)
 	w.Send([]byte("CLIENT TRACKING ON BCAST NOLOOP PREFIX " + long + "\r\n"))
-	wantNext(t, w, "-ERR the prefixes of all clients have too many different lengths\r\n")
+	wantNext(t, w, "-ERR too many prefixes: all clients together can have 4096, of 256 different lengths\r\n")
 	if info := string(w.Do("CLIENT TRACKINGINFO")); !strings.HasSuffix(info, "$8\r\nprefixes\r\n*1\r\n$1\r\nx\r\n") {
 		t.Errorf("CLIENT TRACKINGINFO says %q", info)
 	}

@@ -1,0 +1,252 @@
+package node
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/node/engine"
+)
+
+// CLIENT TRACKING with BCAST. Every change of a key looks for the prefixes of its name while a shard is locked, and
+// without another lock. So the prefixes lie in many small maps that do not change. Whoever follows a prefix, or ends
+// that, has one of them built anew.
+//
+// A prefix has a follower for each loop and each pipe, however many clients of it follow.
+
+const (
+	// maxFollowed is how many prefixes all clients of a node follow together.
+	maxFollowed = 4096
+	// maxLengths is how many lengths these have, each of which costs every change of a key.
+	maxLengths = 256
+	// followedSets is in how many maps the prefixes lie; a power of two.
+	followedSets = 256
+	// followMemory is what a prefix takes for a client or a pipe that follows it, beside twice its bytes.
+	followMemory = 256
+)
+
+// followedPrefixes says who wants word of keys that begin with which prefixes.
+type followedPrefixes struct {
+	lengths atomic.Pointer[[]int] // of the prefixes, ascending; nil: there are none
+	sets    [followedSets]atomic.Pointer[followedSet]
+
+	// watchers.mu protects these.
+	count    int
+	ofLength map[int]int // how many prefixes have a length
+}
+
+// followedSet has some of the prefixes. It does not change.
+type followedSet map[string][]*watcher
+
+var followedSeed = maphash.MakeSeed()
+
+func (f *followedPrefixes) setOf(prefix []byte) *atomic.Pointer[followedSet] {
+	return &f.sets[maphash.Bytes(followedSeed, prefix)%followedSets]
+}
+
+func (f *followedPrefixes) of(prefix []byte) []*watcher {
+	if set := f.setOf(prefix).Load(); set != nil {
+		return (*set)[string(prefix)]
+	}
+	return nil
+}
+
+// changed is engine.Config.Changed.
+func (ws *watchers) changed(key []byte, actor uint64) {
+	lengths := ws.followed.lengths.Load()
+	if lengths == nil {
+		return
+	}
+	name := ""
+	for _, n := range *lengths {
+		if n > len(key) {
+			return
+		}
+		for _, w := range ws.followed.of(key[:n]) {
+			if name == "" {
+				name = string(key)
+			}
+			w.add(gone{key: name, actor: actor, byPrefix: true})
+		}
+	}
+}
+
+// follow has a watcher follow prefixes too. It reports false, and changes nothing, if these would be too many, or of
+// too many lengths. A watcher's loop calls it.
+func (n *Node) follow(w *watcher, prefixes []string) (ok bool) {
+	n.watchers.mu.Lock()
+	defer n.watchers.mu.Unlock()
+	f := &n.watchers.followed
+	had := f.count > 0
+	var joined []string
+	for _, p := range prefixes {
+		if w.follows[p] {
+			continue
+		}
+		if ok = f.join(p, w); !ok {
+			for _, p := range joined {
+				f.leave(p, w)
+			}
+			return false
+		}
+		joined = append(joined, p)
+	}
+	f.obey(had, n.engine)
+	return true
+}
+
+// unfollow has a watcher follow prefixes no more.
+func (n *Node) unfollow(w *watcher, prefixes []string) {
+	n.watchers.mu.Lock()
+	defer n.watchers.mu.Unlock()
+	f := &n.watchers.followed
+	had := f.count > 0
+	for _, p := range prefixes {
+		f.leave(p, w)
+	}
+	f.obey(had, n.engine)
+}
+
+// obey has the engine tell changes while there are prefixes. had: there were some before.
+func (f *followedPrefixes) obey(had bool, e *engine.Engine) {
+	var lengths *[]int
+	if f.count > 0 {
+		all := slices.Sorted(maps.Keys(f.ofLength))
+		lengths = &all
+	}
+	f.lengths.Store(lengths)
+	if has := f.count > 0; has != had {
+		e.TellChanges(has)
+	}
+}
+
+func (f *followedPrefixes) join(p string, w *watcher) (ok bool) {
+	at := f.setOf([]byte(p))
+	next := at.Load().clone()
+	if len(next[p]) == 0 {
+		if f.count == maxFollowed || f.ofLength[len(p)] == 0 && len(f.ofLength) == maxLengths {
+			return false
+		}
+		if f.ofLength == nil {
+			f.ofLength = make(map[int]int)
+		}
+		f.count++
+		f.ofLength[len(p)]++
+	}
+	next[p] = append(slices.Clone(next[p]), w)
+	at.Store(&next)
+	if w.follows == nil {
+		w.follows = make(map[string]bool)
+	}
+	w.follows[p] = true
+	return true
+}
+
+func (f *followedPrefixes) leave(p string, w *watcher) {
+	if w.follows[p] {
+		at := f.setOf([]byte(p))
+		next := at.Load().clone()
+		f.remove(next, p, w)
+		at.Store(&next)
+		delete(w.follows, p)
+	}
+}
+
+// leaveAll is leave for all prefixes of a watcher.
+func (f *followedPrefixes) leaveAll(w *watcher, e *engine.Engine) {
+	if len(w.follows) == 0 {
+		return
+	}
+	for i := range f.sets {
+		set := f.sets[i].Load()
+		if set == nil {
+			continue
+		}
+		next := set.clone()
+		for p := range *set {
+			if w.follows[p] {
+				f.remove(next, p, w)
+			}
+		}
+		f.sets[i].Store(&next)
+	}
+	w.follows = nil
+	f.obey(true, e)
+}
+
+// remove ends that w follows p, in a set that is not shown yet.
+func (f *followedPrefixes) remove(set followedSet, p string, w *watcher) {
+	rest := slices.DeleteFunc(slices.Clone(set[p]), func(other *watcher) bool { return other == w })
+	if set[p] = rest; len(rest) > 0 {
+		return
+	}
+	delete(set, p)
+	f.count--
+	if f.ofLength[len(p)]--; f.ofLength[len(p)] == 0 {
+		delete(f.ofLength, len(p))
+	}
+}
+
+func (s *followedSet) clone() followedSet {
+	if s == nil {
+		return make(followedSet)
+	}
+	return maps.Clone(*s)
+}
+
+// follow has the client's loop follow its prefixes. It returns the error to be answered, "" if there is none.
+func (cn *conn) follow(prefixes []string) (refusal string) {
+	before, charge := cn.follows, cn.followCharge
+	cn.follows, cn.followCharge = prefixes, 0
+	for _, p := range prefixes {
+		cn.followCharge += followCost(p)
+	}
+	switch {
+	case !cn.Socket.TrySetOther(cn.otherBytes()):
+		refusal = errNoTracking
+	case !cn.node.follow(cn.worker.tracking.watcher, prefixes):
+		refusal = errManyFollowed
+	default:
+		return ""
+	}
+	cn.follows, cn.followCharge = before, charge
+	cn.Socket.SetOther(cn.otherBytes()) // no more than before
+	return refusal
+}
+
+// unfollow ends that, as far as no other client of the loop follows them.
+func (cn *conn) unfollow() {
+	if len(cn.follows) == 0 {
+		return
+	}
+	here := &cn.worker.tracking
+	alone := slices.DeleteFunc(slices.Clone(cn.follows), func(p string) bool { return len(here.table.Prefixes()[p]) > 0 })
+	cn.follows, cn.followCharge = nil, 0
+	cn.node.unfollow(here.watcher, alone)
+}
+
+func followCost(p string) int { return followMemory + 2*len(p) }
+
+// followFor: DUNLIN LISTEN of a prefix. The pipe that listens is told what begins with it.
+func (p *pipe) followFor(cn *conn, l *member.Listen) member.Heard {
+	name := string(l.Name)
+	switch had := p.watcher != nil && p.watcher.follows[name]; {
+	case had == (l.Count > 0):
+		return member.Noted
+	case had:
+		cn.followCharge -= followCost(name)
+		cn.node.unfollow(p.watcher, []string{name})
+		return member.Noted
+	case p.watcher == nil && !p.watch(cn):
+		return member.TooMany
+	}
+	cn.followCharge += followCost(name)
+	if cn.Socket.TrySetOther(cn.otherBytes()) && cn.node.follow(p.watcher, []string{name}) {
+		return member.Noted
+	}
+	cn.followCharge -= followCost(name)
+	cn.Socket.SetOther(cn.otherBytes())
+	return member.TooMany
+}

@@ -1,0 +1,161 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/internal/tracking"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// followBy has a new client follow so many prefixes, from number first on.
+func followBy(t *testing.T, n *Node, first, count int) (c *client, reply string) {
+	t.Helper()
+	c = dial(t, n.Addr())
+	c.do("HELLO 3")
+	var line strings.Builder
+	line.WriteString("CLIENT TRACKING ON BCAST")
+	for i := range count {
+		fmt.Fprintf(&line, " PREFIX p%06d:", first+i)
+	}
+	return c, c.do(line.String())
+}
+
+func wantTold(t *testing.T, c *client, key string) {
+	t.Helper()
+	if got, want := string(c.read()), string(tracking.AppendInvalidate(nil, 3, key, false)); got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// TestManyPrefixes: a node follows a bounded number of prefixes, and a client that would exceed it keeps what it had.
+func TestManyPrefixes(t *testing.T) {
+	n := startLeveled(t)
+	w := dial(t, n.Addr())
+	const each = 64
+	var clients []*client
+	for i := range maxFollowed / each {
+		c, reply := followBy(t, n, i*each, each)
+		if reply != "OK" {
+			t.Fatalf("client %d: %s", i, reply)
+		}
+		clients = append(clients, c)
+	}
+	refusal := "(error) " + errManyFollowed
+	if _, reply := followBy(t, n, maxFollowed-1, 2); reply != refusal {
+		t.Errorf("one prefix too many: %s", reply)
+	}
+	pipe := dial(t, n.Addr())
+	pipe.do(fmt.Sprint(pipeLine(7, 0, "listen", 1, 3), " ", ring.Level))
+	listen := func(prefix string, count int) member.Heard {
+		pipe.sendRaw(member.AppendListen(nil, member.Listen{Kind: uint8(pubsub.Prefix), Name: []byte(prefix), Count: count}))
+		heard, ok := member.ParseHeard(pipe.read())
+		if !ok {
+			t.Fatal("LISTEN is answered otherwise")
+		}
+		return heard
+	}
+	if heard := listen("another", 1); heard != member.TooMany {
+		t.Errorf("one prefix too many, for a pipe: %d", heard)
+	}
+	if heard := listen("p000000:", 1); heard != member.Noted {
+		t.Errorf("a prefix that is followed, for a pipe: %d", heard)
+	}
+	shared, reply := followBy(t, n, maxFollowed-1, 1)
+	if reply != "OK" {
+		t.Errorf("a prefix that is followed: %s", reply)
+	}
+	last := clients[len(clients)-1]
+	w.do(fmt.Sprintf("SET p%06d:k 1", maxFollowed-1))
+	wantTold(t, shared, fmt.Sprintf("p%06d:k", maxFollowed-1))
+	wantTold(t, last, fmt.Sprintf("p%06d:k", maxFollowed-1))
+	last.want("CLIENT TRACKING OFF", "OK")
+	if heard := listen("another", 1); heard != member.Noted {
+		t.Errorf("a prefix in the place of another, for a pipe: %d", heard)
+	}
+	w.do("SET another1 1")
+	if got, want := string(pipe.read()), string(member.AppendGone(nil, member.Gone{ByPrefix: true, Key: []byte("another1")})); got != want {
+		t.Errorf("the pipe is told %q, want %q", got, want)
+	}
+	for _, c := range append(clients, shared) {
+		c.want("CLIENT TRACKING OFF", "OK")
+	}
+	for _, prefix := range []string{"p000000:", "another"} {
+		if heard := listen(prefix, 0); heard != member.Noted {
+			t.Errorf("the end of a prefix: %d", heard)
+		}
+	}
+	f := &n.watchers.followed
+	if f.count != 0 || len(f.ofLength) != 0 || f.lengths.Load() != nil {
+		t.Errorf("nobody follows anything, and %d prefixes of %d lengths are left", f.count, len(f.ofLength))
+	}
+}
+
+// TestSharedPrefixes: a client that follows what another one of its loop follows changes no map.
+func TestSharedPrefixes(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	followBy(t, n, 0, 60)
+	f := &n.watchers.followed
+	var before [followedSets]*followedSet
+	for i := range before {
+		before[i] = f.sets[i].Load()
+	}
+	c, _ := followBy(t, n, 10, 40)
+	c.want("RESET", "RESET")
+	for i := range before {
+		if f.sets[i].Load() != before[i] {
+			t.Errorf("set %d was built anew", i)
+		}
+	}
+}
+
+// TestPrefixesAreCharged: they take memory of each client that follows them, as long as it does.
+func TestPrefixesAreCharged(t *testing.T) {
+	n := startLeveled(t)
+	const size, count, followers = 4000, 60, 20
+	args := words(t, "CLIENT TRACKING ON BCAST")
+	for i := range count {
+		args = append(args, []byte("PREFIX"), fmt.Appendf(nil, "%04d%s", i, strings.Repeat("x", size)))
+	}
+	before := n.engine.Outside()
+	var clients []*client
+	for range followers {
+		c := dial(t, n.Addr())
+		c.do("HELLO 3")
+		c.sendArgs(args...)
+		if reply := c.next(); reply != "OK" {
+			t.Fatal(reply)
+		}
+		clients = append(clients, c)
+	}
+	const least = 2 * size * count * followers
+	if took := n.engine.Outside() - before; took < least {
+		t.Errorf("%d bytes are charged, want %d", took, least)
+	}
+	for _, c := range clients {
+		c.want("CLIENT TRACKING OFF", "OK")
+	}
+	eventually(t, "they are not charged any more", func() bool { return n.engine.Outside()-before < least/2 })
+}
+
+// TestLengthsOfPrefixes: prefixes have a bounded number of lengths.
+func TestLengthsOfPrefixes(t *testing.T) {
+	n := startLeveled(t)
+	w, other := &watcher{}, &watcher{}
+	for i := range maxLengths {
+		if !n.follow(w, []string{strings.Repeat("x", i)}) {
+			t.Fatalf("length %d is refused", i)
+		}
+	}
+	if n.follow(other, []string{"y", strings.Repeat("y", maxLengths)}) || len(other.follows) != 0 {
+		t.Errorf("one length too many: %d prefixes are followed", len(other.follows))
+	}
+	n.watchers.followed.leaveAll(w, n.engine)
+	if !n.follow(other, []string{strings.Repeat("y", maxLengths)}) {
+		t.Error("the only length is refused")
+	}
+	n.watchers.followed.leaveAll(other, n.engine)
+}
