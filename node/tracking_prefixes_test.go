@@ -88,6 +88,8 @@ func TestManyPrefixes(t *testing.T) {
 			t.Errorf("the end of a prefix: %d", heard)
 		}
 	}
+	n.watchers.mu.Lock()
+	defer n.watchers.mu.Unlock()
 	f := &n.watchers.followed
 	if f.count != 0 || len(f.ofLength) != 0 || f.lengths.Load() != nil {
 		t.Errorf("nobody follows anything, and %d prefixes of %d lengths are left", f.count, len(f.ofLength))
