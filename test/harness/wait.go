@@ -39,7 +39,8 @@ func AwaitLevel(t testing.TB, proxy string) {
 	w := DialWire(t, proxy)
 	holds := func() bool {
 		for i := range 64 { // keys of all nodes
-			if strings.Contains(string(w.Do(fmt.Sprintf("LLEN %d", i))), "protocol level") {
+			reply := string(w.Do(fmt.Sprintf("LLEN %d", i)))
+			if strings.Contains(reply, "protocol level") || strings.HasPrefix(reply, "-TRYAGAIN") {
 				return false
 			}
 		}
