@@ -39,6 +39,12 @@ func (r *received) add(args []string) (string, bool) {
 	return ":1\r\n", true
 }
 
+func (r *received) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.lines)
+}
+
 func (r *received) has(line string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +100,7 @@ func TestReturns(t *testing.T) {
 			again.send("PING", "LLEN k") // over the same pipe
 			again.want("+PONG", ":1")
 			if n := got.count() - 1; n != min(1, len(want.sent)) {
-				t.Errorf("the node is sent %d commands: %.200q", n, got.lines)
+				t.Errorf("the node is sent %d commands: %.200q", n, got.all())
 			}
 		})
 	}
@@ -121,7 +127,7 @@ func TestReturnsFollow(t *testing.T) {
 	n.complete(0, "*2\r\n$1\r\nk\r\n$1\r\ne\r\n")
 	eventually(t, "the element is returned", func() bool { return got.has("LPUSH k e") })
 	if got.count() != 1 {
-		t.Errorf("the node executes %q", got.lines)
+		t.Errorf("the node executes %q", got.all())
 	}
 	if s := c.stats(); s.Returns != 1 || s.ReturnsLost != 0 {
 		t.Errorf("%d returns, %d lost", s.Returns, s.ReturnsLost)
@@ -145,8 +151,8 @@ func TestReturnsOfABrokenPipe(t *testing.T) {
 	c.leave(cl)
 	n.complete(0, "*2\r\n$1\r\nk\r\n$1\r\ne\r\n")
 	eventually(t, "the return has failed", func() bool { return c.stats().ReturnsLost == 1 })
-	if !slices.Equal(got.lines, []string{"LPUSH k e"}) {
-		t.Errorf("the node executes %q", got.lines)
+	if lines := got.all(); !slices.Equal(lines, []string{"LPUSH k e"}) {
+		t.Errorf("the node executes %q", lines)
 	}
 }
 
