@@ -266,7 +266,7 @@ func TestLeavingNodeIsAsked(t *testing.T) {
 
 // TestDeadNodeIsNotAsked: what gossip does not call alive is not waited for.
 func TestDeadNodeIsNotAsked(t *testing.T) {
-	a, b := startPair(t, func(c *Config) { c.StallLimit = defaultStallLimit }) // it is waited for that long
+	a, b := startPair(t, func(c *Config) { c.StallLimit = 3 * time.Second }) // it is waited for that long
 	first := tableOf(nil, memberOf(a), memberOf(b))
 	a.SetTable(first)
 	eventually(t, "both serve", func() bool { return a.Serving() && b.Serving() })
