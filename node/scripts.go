@@ -17,7 +17,7 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// EVAL and SCRIPT. scripts_run.go executes a script, and node/script knows the language.
+// EVAL and SCRIPT. scripts_run.go has a run, scripts_runner.go what executes it, and node/script knows the language.
 
 // scripting is what a node has for scripts.
 type scripting struct {
