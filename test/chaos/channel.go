@@ -78,11 +78,15 @@ type listener struct {
 func (x *Rig) startChannels() {
 	g := &hearing{x: x, said: map[message]*saying{}, next: map[message]int64{}, silent: make(chan struct{})}
 	x.hearing = g
-	for i, p := range x.C.ByRole("proxy") {
+	var listeners []*listener
+	for _, p := range x.C.ByRole("proxy") {
 		l := &listener{Session: x.NewSession(p, "listener at "+p.ID), g: g}
+		listeners = append(listeners, l)
 		g.names = append(g.names, l.name)
+	}
+	for i, l := range listeners {
+		s := x.NewSession(l.at, "speaker at "+l.at.ID)
 		x.Running.Go(l.run)
-		s := x.NewSession(p, "speaker at "+p.ID)
 		g.speakers.Add(1)
 		x.Running.Go(func() {
 			defer g.speakers.Done()
