@@ -106,7 +106,7 @@ func setPart(r *request) {
 		})
 		return
 	}
-	r.haveAnswered(settles, false, func(context.Context) []byte {
+	r.haveAnswered(settles, unkeyed, func(context.Context) []byte {
 		_, before := n.coverage(&wanted)
 		if before.Has(0) && n.settingsSoon(args) {
 			return resp.AppendOK(member.AppendCovered(nil, &ring.PartitionSet{})) // the proxy asks again soon

@@ -277,7 +277,7 @@ func listFunctions(r *request) {
 		}
 	}
 	set, v, heap := r.node.functions.set.Load(), r.Version(), r.Heap
-	r.gatherLater(rests, false, func(ctx context.Context, reply *exec.Gathered) {
+	r.gatherLater(rests, unkeyed, func(ctx context.Context, reply *exec.Gathered) {
 		var libraries []*script.FunctionLibrary
 		for _, l := range set.Libraries() {
 			if pattern == nil || pattern.Match([]byte(l.Name)) {
@@ -336,7 +336,7 @@ func dumpFunctions(r *request) {
 	for _, l := range set.Libraries() {
 		size += int64(len(l.Code)) + 64
 	}
-	r.gatherLater(rests, false, func(_ context.Context, reply *exec.Gathered) {
+	r.gatherLater(rests, unkeyed, func(_ context.Context, reply *exec.Gathered) {
 		if !heap.Charge(size) {
 			reply.Head = resp.AppendError(nil, exec.ErrOOM)
 			return

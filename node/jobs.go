@@ -83,7 +83,8 @@ const (
 type progress uint8
 
 const (
-	unkeyed progress = iota // it concerns no keys, or all
+	unkeyed progress = iota // it concerns no keys
+	covers                  // it concerns all keys, and ends when its client has gone, also halfway
 	pinned                  // it has what it reads of r.Partition
 	again                   // it will be executed again, on r.Partition
 	halfway                 // it has visited some keys, and will visit the others in r.Partitions
@@ -102,7 +103,7 @@ func (r *request) beginJob(how progress) *job {
 	}
 	if how != halfway && r.conn.later() && r.conn.jobs.working() >= member.MaxLater {
 		r.replyWait()
-		if how != unkeyed {
+		if how != unkeyed && how != covers {
 			r.latch(r.Partition)
 		}
 		return nil
@@ -120,7 +121,7 @@ func (r *request) beginJob(how progress) *job {
 		} else {
 			keeps = onceEach(r.Partitions)
 		}
-	case unkeyed, pinned:
+	case unkeyed, covers, pinned:
 	}
 	j := r.newJob(keeps)
 	j.whole = how == halfway || how == unkeyed && r.Cmd.Flags&command.Write != 0

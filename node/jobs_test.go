@@ -365,6 +365,20 @@ func TestHoldsBesideDeferredCommands(t *testing.T) {
 	}
 }
 
+// FLUSHALL ends with its client, also while it waits for the end of a hold: behind that its client may have asked for
+// another one, which is answered, and have written. So those that wait do not fill their pipe either.
+func TestCanceledFlush(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	h := holdPartition(n, "{k}")
+	defer h.End()
+	p := laterPipe(t, n, "common", 1)
+	input := member.AppendEach(nil, &allPartitions, []byte("FLUSHALL"))
+	p.sendRaw(member.AppendCancel(input, 1))
+	p.frame("FLUSHALL", "-DUNLINLATER 1")
+	p.frame("CANCEL", "+OK")
+	p.frame("FLUSHALL that waits", push(1, "-"+errCanceled))
+}
+
 // longCommand ends the first slice of a transaction.
 var longCommand = resp.AppendRequest(nil, []byte("SETRANGE"), []byte("{k}l"), []byte("0"), make([]byte, longBytes))
 

@@ -18,12 +18,12 @@ import (
 
 // AnswerLater has a goroutine call f, and appends the reply that f returns.
 func (r *request) AnswerLater(f func(ctx context.Context) (reply []byte)) {
-	r.haveAnswered(r.computing(), true, f, nil)
+	r.haveAnswered(r.computing(), pinned, f, nil)
 }
 
 // GatherLater has a goroutine call f, and appends the reply that f gathers.
 func (r *request) GatherLater(f func(ctx context.Context, reply *exec.Gathered)) {
-	r.gatherLater(r.computing(), true, f, nil)
+	r.gatherLater(r.computing(), pinned, f, nil)
 }
 
 // computing is the effort of a goroutine that computes for the present command.
@@ -141,11 +141,11 @@ func (r *request) gatherCover(e effort, f func(ctx context.Context, covered *rin
 	n := r.node
 	if !r.Part {
 		_, covered := n.coverage(&allPartitions) // none while the node is fenced
-		r.gatherLater(e, false, func(ctx context.Context, reply *exec.Gathered) { f(ctx, &covered, reply) }, nil)
+		r.gatherLater(e, covers, func(ctx context.Context, reply *exec.Gathered) { f(ctx, &covered, reply) }, nil)
 		return
 	}
 	wanted := r.wanted
-	r.gatherLater(e, false, func(ctx context.Context, reply *exec.Gathered) {
+	r.gatherLater(e, covers, func(ctx context.Context, reply *exec.Gathered) {
 		for range coverTries {
 			before, covered := n.coverage(&wanted)
 			f(ctx, &covered, reply)
@@ -167,8 +167,8 @@ func (r *request) gatherCover(e effort, f func(ctx context.Context, covered *rin
 const coverTries = 5
 
 // DropLater deletes all keys of the partitions that the node serves and the reply must cover, and
-// answers OK. It stops when the connection ends: behind that, nothing that came over the connection
-// drops anything. It runs outside the loops, and no barrier waits for it. So it drops each partition
+// answers OK. It stops when the connection ends, or a proxy's client has gone: behind that, nothing that came
+// over the connection drops anything. It runs outside the loops, and no barrier waits for it. So it drops each partition
 // between two tables: a partition that this node has lost meanwhile may be a copy, which must stay as
 // it is. It takes no place of the crew, because it waits for those who hold partitions.
 func (r *request) DropLater() {
@@ -238,26 +238,22 @@ func (r *request) answerLater(f func() []byte) { r.answerLaterThen(f, nil) }
 
 // answerLaterThen is answerLater, but calls then on the loop before it appends the reply.
 func (r *request) answerLaterThen(f func() []byte, then func()) {
-	r.haveAnswered(waits, false, func(context.Context) []byte { return f() }, then)
+	r.haveAnswered(waits, unkeyed, func(context.Context) []byte { return f() }, then)
 }
 
 // haveAnswered has a goroutine call f, and appends the reply that f returns. If there is a then, the
-// loop calls it before that. A keyed command concerns r.Partition. Only its f is called when ctx has
-// ended already, to release what it holds.
-func (r *request) haveAnswered(e effort, keyed bool, f func(ctx context.Context) []byte, then func()) {
-	r.gatherLater(e, keyed, func(ctx context.Context, reply *exec.Gathered) { reply.Head = f(ctx) }, then)
+// loop calls it before that. Only the f of a pinned command is called when ctx has ended already, to release
+// what it holds.
+func (r *request) haveAnswered(e effort, how progress, f func(ctx context.Context) []byte, then func()) {
+	r.gatherLater(e, how, func(ctx context.Context, reply *exec.Gathered) { reply.Head = f(ctx) }, then)
 }
 
 // gatherLater is haveAnswered for a reply that f gathers.
-func (r *request) gatherLater(e effort, keyed bool, f func(ctx context.Context, reply *exec.Gathered), then func()) {
+func (r *request) gatherLater(e effort, how progress, f func(ctx context.Context, reply *exec.Gathered), then func()) {
 	cn := r.conn
-	how := pinned
-	if !keyed {
-		how = unkeyed
-	}
 	j := r.beginJob(how)
 	if j == nil {
-		if keyed {
+		if how == pinned {
 			r.worker.loop.Post(func() { // not under the handler's lock: f ends pins
 				var unread exec.Gathered
 				f(ended, &unread)
@@ -270,7 +266,7 @@ func (r *request) gatherLater(e effort, keyed bool, f func(ctx context.Context, 
 	var reply exec.Gathered
 	var took time.Duration
 	cn.run(j, e, func(ctx context.Context) {
-		if keyed || ctx.Err() == nil {
+		if how == pinned || ctx.Err() == nil {
 			took = timeOf(ctx, func() { f(ctx, &reply) })
 		}
 	}, nil, func() {

@@ -437,8 +437,9 @@ func (s *client) OnClose(_ *netloop.Conn, err error) {
 	}
 	if s.Waits() {
 		s.w.order.CancelWait(&s.Session)
-		s.w.act()
 	}
+	s.w.order.CancelDeferred(&s.Session)
+	s.w.act()
 	if s.long != nil {
 		s.long.end()
 	}

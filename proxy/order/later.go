@@ -240,6 +240,17 @@ func (m *Machine) cancel(p *Pipe) {
 	}
 }
 
+// CancelDeferred tells the nodes at once that nobody waits for the deferred requests of a session that is closed.
+// Those that its nodes defer after this are canceled at the next tick.
+func (m *Machine) CancelDeferred(s *Session) {
+	if s.remote == 0 {
+		return
+	}
+	for _, n := range m.list {
+		m.cancel(n.Pipe(s.lane))
+	}
+}
+
 // prompt reports whether the front request of a pipe gets an answer at once, if its node lives:
 // because the node answers later what takes long. Long requests it executes at once, and nodes of a
 // lower level transactions.

@@ -324,6 +324,23 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// What a client that leaves has asked for is canceled before anything that it asks for over another connection.
+func TestCancelAtOnce(t *testing.T) {
+	h := newShell(t)
+	p, s := h.opened(large), &Session{Owner: noOwner{}}
+	h.Machine.table.Level = ring.OfferLevel
+	h.send(s, large, 1, 1, request("BITCOUNT", "x"))
+	if !h.Later(p, 1) {
+		t.Fatal("out of step")
+	}
+	s.lane = large
+	s.Close()
+	h.CancelDeferred(s)
+	if got, want := p.buf[p.acked-p.base:], member.AppendCancel(nil, 1); string(got) != string(want) {
+		t.Errorf("the node is told %q, want %q", got, want)
+	}
+}
+
 // Deferred requests count in the bounds of their pipe.
 func TestDeferredAreBounded(t *testing.T) {
 	h := newShell(t)
