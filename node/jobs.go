@@ -28,6 +28,10 @@ import (
 // pushPause is how long completions wait when the proxy is slow to read what was sent before.
 const pushPause = 2 * time.Millisecond
 
+// maxCovering is how many commands over all keys a pipe may have at a time: its other requests wait when
+// member.MaxLater of any kind are not complete.
+const maxCovering = member.MaxLater / 4
+
 // jobMemory is what a job takes in the Go heap beside the command's arguments, in bytes.
 const jobMemory = 1 << 10
 
@@ -40,6 +44,7 @@ type job struct {
 	of     *transaction // not nil: it is work for that, which is executed to its end
 
 	blocked  *blocked           // not nil: it waits for a key
+	covers   bool               // it is counted in jobs.covering
 	whole    bool               // it has changed something, or may have, and is executed to its end
 	took     time.Duration      // by its turns on the loop so far, if it is timed
 	worked   time.Duration      // by goroutines that compute
@@ -55,6 +60,7 @@ type jobs struct {
 	token    uint64          // of the newest job
 	pending  map[uint64]*job // by token: those that are not completed
 	waiting  int             // how many of them wait for keys
+	covering int             // how many of them concern all keys
 	charge   int             // their bytes
 	finished []completion    // of which the goroutine has finished, in order
 	armed    bool            // a timer calls deliver
@@ -101,7 +107,7 @@ func (r *request) beginJob(how progress) *job {
 		r.goesOn(j)
 		return j
 	}
-	if how != halfway && r.conn.later() && r.conn.jobs.working() >= member.MaxLater {
+	if how != halfway && r.conn.later() && (r.conn.jobs.working() >= member.MaxLater || how == covers && r.conn.jobs.covering >= maxCovering) {
 		r.replyWait()
 		if how != unkeyed && how != covers {
 			r.latch(r.Partition)
@@ -124,6 +130,9 @@ func (r *request) beginJob(how progress) *job {
 	case unkeyed, covers, pinned:
 	}
 	j := r.newJob(keeps)
+	if j.covers = how == covers; j.covers {
+		r.conn.jobs.covering++
+	}
 	j.whole = how == halfway || how == unkeyed && r.Cmd.Flags&command.Write != 0
 	if r.listed != nil {
 		return j // its arguments are charged elsewhere
@@ -413,6 +422,9 @@ func (cn *conn) complete(c *completion) {
 			r.resumed = nil
 			delete(cn.jobs.pending, j.token)
 			cn.jobs.charge -= j.charge
+			if j.covers {
+				cn.jobs.covering--
+			}
 			if len(r.Pins) > pins {
 				r.ticketed(reply, pins)
 			}

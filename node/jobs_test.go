@@ -225,6 +225,28 @@ func TestLaterIsBounded(t *testing.T) {
 	p.frame("BITCOUNT", push(member.MaxLater+1, ":3000000"))
 }
 
+// Commands over all keys leave room for others, however many clients ask for them and however long they wait.
+func TestCoveringIsBounded(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	h := holdPartition(n, "{k}")
+	p := laterPipe(t, n, "large", 1)
+	flush := func(want string) {
+		t.Helper()
+		p.sendRaw(member.AppendEach(nil, &allPartitions, []byte("FLUSHALL")))
+		p.frame("FLUSHALL", want)
+	}
+	for i := range maxCovering {
+		flush(fmt.Sprintf("-DUNLINLATER %d", i+1))
+	}
+	flush("-DUNLINWAIT 1")
+	p.raw("SET {j} x", "+OK")
+	h.End()
+	for range maxCovering {
+		p.read()
+	}
+	flush(fmt.Sprintf("-DUNLINLATER %d", maxCovering+1))
+}
+
 // A newer generation is acknowledged at once, whatever goroutines work on, and nothing of the older
 // one is executed any more. The connection's end frees what its work has taken.
 func TestSupersedeWaitsForNobody(t *testing.T) {
