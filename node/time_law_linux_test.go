@@ -238,7 +238,7 @@ var hostile = map[string]string{
 	"geosearchstore": "{k}newz {k}places FROMLONLAT 10 40 BYRADIUS 20000 km STOREDIST",
 	"acl|cat":        "( read )", "acl|deluser": "( a )", "acl|dryrun": "default get ( a )",
 	"acl|genpass": "256", "acl|log": "( 10 )", "acl|setuser": "a ( +get )", "auth": "( a ); a LONG",
-	"bgsave": "( SCHEDULE )", "client|tracking": "ON ( PREFIX a )", "client|unblock": "1 ( ERROR )",
+	"bgsave": "( SCHEDULE )", "client|maint_notifications": "ON ( a )", "client|tracking": "ON ( PREFIX a )", "client|unblock": "1 ( ERROR )",
 	"command|getkeysandflags": "MGET ( # )", "debug": "( a )", "failover": "( ABORT )", "flushall": "( ASYNC )",
 	"flushdb": "( ASYNC )", "module|load": "a ( b )", "module|loadex": "a ( b )",
 	"psync": "( a )",

@@ -61,6 +61,7 @@ type client struct {
 	queuesScript bool // its next EXEC counts as a script: one was queued since the last
 	forgets      bool // the command at hand reads more keys than are tracked
 	muting       bool // the reply to the command at hand is dropped
+	told         bool // to move, see moving.go
 	mutes        bool // one flag for the fast path: closed, has blocked, or replies may be to be dropped
 }
 
@@ -126,6 +127,9 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 	if s.state.Blocked {
 		s.input = stalled
 		return 0
+	}
+	if s.w.moving != nil {
+		s.tellMoving()
 	}
 	off := 0
 	s.input = flowing

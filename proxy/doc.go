@@ -21,6 +21,7 @@
 //     slot (slotted.go)
 //   - chunk: the keys of a long command that are split at once (chunks.go)
 //   - topic: a channel, pattern or shard channel to which sessions of a worker subscribe (listening.go)
+//   - mover: a session that goes to another proxy when it is told that this one stops (moving.go)
 //   - census: a command that asks all nodes (census.go, package wide).
 //
 // Package order decides where and when a request is sent, and what happens to it if its node

@@ -38,6 +38,7 @@ type Config struct {
 
 	Patience time.Duration // how long a command that no node could take is parked; 0: 5 s
 	Silence  time.Duration // how long a node may send nothing with commands outstanding; 0: 250 ms
+	MoveTime time.Duration // what clients that move when they are told to have for that; 0: 10 s
 
 	// RelaxedMulti lets a transaction have keys of several slots. Each slot's commands are executed
 	// as a whole, the transaction is not.
@@ -69,6 +70,7 @@ type Proxy struct {
 	scripts     scripts
 	clients     atomic.Int64 // connections, over all loops
 	draining    atomic.Bool
+	others      atomic.Bool           // other proxies are alive
 	cached      atomic.Pointer[Stats] // a sample, at most sampleEvery old
 	slow        figures.SlowLog
 	dividers    dividers
@@ -84,6 +86,7 @@ type Proxy struct {
 func Start(cfg Config) (*Proxy, error) {
 	cfg.Patience = orDefault(cfg.Patience, 5*time.Second)
 	cfg.Silence = orDefault(cfg.Silence, 250*time.Millisecond)
+	cfg.MoveTime = orDefault(cfg.MoveTime, 10*time.Second)
 	cfg.PipeBuffers = orDefault(cfg.PipeBuffers, 64<<20)
 	p := &Proxy{cfg: cfg, pipeRoom: pipeRoom{most: cfg.PipeBuffers}, dividers: newDividers(cfg.Log)}
 	p.scripts.budget = cfg.Buffers
@@ -122,7 +125,7 @@ func (p *Proxy) newSession(listener *net.TCPAddr) {
 		}})
 	p.server = session.NewServer(session.Options{
 		Passwords: p.cfg.RequirePass, Debug: p.cfg.Debug, Start: start, Clock: p.cfg.Group.Clock,
-		Config: p.settings, Cluster: cluster.New(p.view, nil),
+		Config: p.settings, Cluster: cluster.New(p.view, nil), Maintenance: true,
 	})
 	p.process = figures.NewProcess(figures.Identity{
 		Version: p.cfg.Version, Role: ring.RoleProxy.String(), Start: start, Port: listener.Port,
@@ -159,10 +162,12 @@ func (p *Proxy) SetTable(t *ring.Table) {
 
 // SetMembers sets the members that are alive. Pipes to all other nodes close at once.
 func (p *Proxy) SetMembers(members []ring.Member) {
-	alive := make(map[string]bool, len(members))
+	alive, others := make(map[string]bool, len(members)), false
 	for _, m := range members {
 		alive[m.Name()] = true
+		others = others || m.Role == ring.RoleProxy && m.ID != p.cfg.ID
 	}
+	p.others.Store(others)
 	for _, w := range p.workers {
 		w.loop.Post(func() { w.setAlive(alive) })
 	}
@@ -190,8 +195,13 @@ func (p *Proxy) Ready() bool {
 }
 
 // Drain stops accepting clients, answers the commands that were received, and closes each session
-// after its last reply. It returns when all sessions are closed, or with the context's error.
+// after its last reply. Before that, if there is another proxy, sessions that move when they are told to
+// have Config.MoveTime for it, in which nothing else changes. Drain returns when all sessions are closed,
+// or with the context's error.
 func (p *Proxy) Drain(ctx context.Context) error {
+	if p.others.Load() {
+		p.moveClients(ctx)
+	}
 	p.draining.Store(true)
 	if err := p.listener.Close(); err != nil {
 		return fmt.Errorf("cannot stop listening: %w", err)

@@ -32,6 +32,7 @@ type worker struct {
 	clients    []*client
 	listening  *listening
 	tracking   trackingHere
+	moving     *moving        // not nil: sessions are to move
 	retryTimer *netloop.Timer // set by order.Arm; nil: there was none
 	idleTimer  *netloop.Timer
 	watchTimer *netloop.Timer // set by order.Watch; nil: never
@@ -219,6 +220,7 @@ func (w *worker) forget(s *client, err error) {
 // drain ends every session: no more commands are taken, what was taken is answered, then the
 // connection closes.
 func (w *worker) drain() {
+	w.moving = nil
 	for _, s := range w.clients {
 		if s.state.Waiting != nil {
 			s.Wake(nil)

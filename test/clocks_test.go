@@ -36,6 +36,7 @@ var wallClocks = map[string]string{
 	"node/stream/sender_value.go":       "keys expire",
 	"node/timing.go":                    "MONITOR shows the time",
 	"proxy/clients.go":                  "MONITOR shows the time",
+	"proxy/moving.go":                   "a push to clients is named by its time",
 }
 
 // TestWallClocks: a step of the system's clock changes no duration.

@@ -17,6 +17,8 @@ func help(lines []string) Answer {
 // is worse than none.
 var clientHelp = []string{
 	"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"CACHING (YES|NO)",
+	"    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
 	"GETREDIR",
 	"    Return the client ID we are redirecting to when tracking is enabled.",
 	"GETNAME",
@@ -65,8 +67,9 @@ var clientHelp = []string{
 	"    Unblock the specified blocked client.",
 	"UNPAUSE",
 	"    Stop the current client pause, resuming traffic.",
-	"TRACKING OFF",
-	"    Server assisted client side caching is not supported.",
+	"TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+	"         [OPTIN] [OPTOUT] [NOLOOP]",
+	"    Control server assisted client side caching.",
 	"TRACKINGINFO",
 	"    Report tracking status for the current connection.",
 	"HELP",

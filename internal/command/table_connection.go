@@ -36,7 +36,7 @@ var connectionTable = table{group: "connection", acl: catConnection, rows: []Com
 				Route: Local, Built: true,
 				Since: "2.4.0", Summary: "Describes the open connections."},
 			{ID: ClientMaintNotifications, Name: "client|maint_notifications", Arity: -3, Flags: NoScript | Loading | Stale,
-				Route: Local,
+				Route: Local, Built: true,
 				Since: "8.2.0", Summary: "Asks to be notified of planned maintenance."},
 			{ID: ClientNoEvict, Name: "client|no-evict", Arity: 3, Flags: Admin | NoScript | Loading | Stale,
 				Route: Local, Built: true,

@@ -85,3 +85,29 @@ func setSwitch(flag *bool, value, dst []byte) []byte {
 	}
 	return resp.AppendOK(dst)
 }
+
+// errNoPushes refuses what a connection of RESP2 cannot be told.
+const errNoPushes = "ERR CLIENT MAINT_NOTIFICATIONS needs RESP3: send HELLO 3 before"
+
+// clientMaintNotifications executes CLIENT MAINT_NOTIFICATIONS ON [MOVING-ENDPOINT-TYPE type], and OFF. The type says
+// which address of another server the client could use. It is ignored, because none is named.
+//
+// A server that tells nobody answers as a Redis does that does not know the command: libraries go on without.
+func clientMaintNotifications(s *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	if !s.o.Maintenance {
+		var scratch [256]byte
+		text := command.AppendUnknownSub(scratch[:0], command.ByID(command.Client), args[1])
+		return resp.AppendErrorBytes(dst, text), ActionNone
+	}
+	options := args[3:]
+	takesType := len(options) == 2 && command.EqualFold(options[0], "moving-endpoint-type")
+	switch on := command.EqualFold(args[2], "on"); {
+	case on && len(options) > 0 && !takesType, !on && (len(options) > 0 || !command.EqualFold(args[2], "off")):
+		return resp.AppendError(dst, command.ErrSyntax), ActionNone
+	case on && st.Version != resp.RESP3:
+		return resp.AppendError(dst, errNoPushes), ActionNone
+	default:
+		st.Maintenance = on
+	}
+	return resp.AppendOK(dst), ActionNone
+}

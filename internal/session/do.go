@@ -113,6 +113,8 @@ var handlers = [command.NumIDs]handler{
 	command.ClientTrackingInfo: clientTrackingInfo,
 	command.ClientUnblock:      clientUnblock,
 
+	command.ClientMaintNotifications: clientMaintNotifications,
+
 	command.ACLWhoAmI:  aclWhoAmI,
 	command.ACLUsers:   aclUsers,
 	command.ACLList:    (*Server).aclList,

@@ -20,6 +20,9 @@ type Options struct {
 	// iteration. nil: the time since NewServer.
 	Clock func() time.Duration
 
+	// Maintenance says that connections are told before the process stops, so CLIENT MAINT_NOTIFICATIONS is known.
+	Maintenance bool
+
 	Config  *config.Config  // nil: the initial parameters, none of which has a hook
 	Cluster *cluster.Server // nil: no table, this process alone
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/about"
@@ -183,6 +184,28 @@ func TestReset(t *testing.T) {
 	if st.Version != resp.RESP2 || st.Authenticated || st.Name != "" || st.ReadOnly || st.NoEvict || st.NoTouch {
 		t.Errorf("after RESET: %+v", st)
 	}
+}
+
+// TestMaintNotifications: a server that tells clients before it stops takes their wish, in RESP3.
+func TestMaintNotifications(t *testing.T) {
+	e := connected(t, NewServer(Options{Maintenance: true}))
+	f := func(request, want string, wishes bool) {
+		t.Helper()
+		if got := strings.TrimSuffix(e.say(t, request), "\r\n"); got != want || e.state.Maintenance != wishes {
+			t.Errorf("%s: %q, wishes %v, want %q, %v", request, got, e.state.Maintenance, want, wishes)
+		}
+	}
+	f("CLIENT MAINT_NOTIFICATIONS ON", "-"+errNoPushes, false)
+	f("CLIENT MAINT_NOTIFICATIONS OFF", "+OK", false)
+	e.say(t, "HELLO 3")
+	f("CLIENT MAINT_NOTIFICATIONS on", "+OK", true)
+	f("CLIENT MAINT_NOTIFICATIONS OFF x", "-"+command.ErrSyntax, true)
+	f("CLIENT MAINT_NOTIFICATIONS MAYBE", "-"+command.ErrSyntax, true)
+	f("CLIENT MAINT_NOTIFICATIONS off", "+OK", false)
+	f("CLIENT MAINT_NOTIFICATIONS ON MOVING-ENDPOINT-TYPE", "-"+command.ErrSyntax, false)
+	f("CLIENT MAINT_NOTIFICATIONS ON MOVING-ENDPOINT none", "-"+command.ErrSyntax, false)
+	f("CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type external-fqdn", "+OK", true)
+	f("RESET", "+RESET", false)
 }
 
 // TestNameIsCopied checks that a State does not keep the caller's input buffer.

@@ -18,6 +18,7 @@ type State struct {
 	ReadOnly      bool // READONLY was given; shown, but changes nothing: only owners answer
 	NoEvict       bool
 	NoTouch       bool
+	Maintenance   bool // CLIENT MAINT_NOTIFICATIONS ON was given: it moves when it is told to
 	Monitor       bool // shown what others do; Authenticated is false then, to keep it off fast paths
 	Multi         bool // MULTI was given: commands are queued in Tx
 	Apart         bool // off the fast paths: Multi, Aside, or a subscriber of RESP2
@@ -77,7 +78,7 @@ func (s *Server) reset(st *State) {
 	st.Version = resp.RESP2
 	st.Authenticated = !s.passwords.Needed()
 	st.Name = ""
-	st.ReadOnly, st.NoEvict, st.NoTouch, st.Monitor = false, false, false, false
+	st.ReadOnly, st.NoEvict, st.NoTouch, st.Maintenance, st.Monitor = false, false, false, false, false
 	st.muting &= mutedOnce // as in Redis, SKIP may still suppress the reply of RESET itself
 	st.topics = [pubsub.Kinds]int{}
 	st.Tracking = nil
