@@ -172,14 +172,14 @@ const coverTries = 5
 // between two tables: a partition that this node has lost meanwhile may be a copy, which must stay as
 // it is. It takes no place of the crew, because it waits for those who hold partitions.
 func (r *request) DropLater() {
-	n := r.node
+	n, ofAllNodes := r.node, r.Part
 	r.coverLater(waits, func(ctx context.Context, covered *ring.PartitionSet) []byte {
 		for p := range uint16(ring.Partitions) {
 			if covered.Has(p) {
 				n.dropServed(ctx, p)
 			}
 		}
-		n.flushTracking()
+		n.flushTracking(ofAllNodes)
 		return resp.AppendOK(nil)
 	})
 }

@@ -112,7 +112,7 @@ func (n *Node) doLocked(a ownership.Action) bool {
 		}
 		if n.loses { // no loop marks keys under the older view any more, and nobody else serves them yet
 			n.loses = false
-			n.flushTracking()
+			n.flushTracking(false)
 		}
 		n.passed.Store(n.view.Load().Table)
 		n.machine.BarrierPassed(n.monotonic(), n.heldBeyondLocked())
@@ -200,7 +200,7 @@ func (n *Node) resetLocked(seed uint64) {
 	n.actFeedingLocked()
 	n.copies.Clear()
 	n.engine.Reset(seed)
-	n.flushTracking()
+	n.flushTracking(false)
 }
 
 // refeedAfterLocked brings the feeds in line with v, after a table or after Claim.

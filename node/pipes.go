@@ -41,6 +41,7 @@ type pipe struct {
 	hasEnded bool // ended is closed
 	later    bool // its proxy understands commands that are answered later
 	tickets  bool // tickets were issued over it
+	flushes  bool // its proxy tells a FLUSHALL of all nodes from other reasons
 	listener *listener
 	watcher  *watcher // not nil: it is told what is gone of the keys that its commands read, or that begin with prefixes
 	actor    uint64   // of the request that comes next, see trackRead
@@ -180,7 +181,7 @@ func clusterLevel(t *ring.Table) uint8 {
 
 func pipeOf(d member.Pipe) *pipe {
 	key := pipeKey{boot: d.Boot, loop: d.Loop, kind: d.Kind, version: d.Version, noTouch: d.NoTouch, tracks: d.Tracks}
-	return &pipe{key: key, generation: d.Generation, ended: make(chan struct{})}
+	return &pipe{key: key, generation: d.Generation, ended: make(chan struct{}), flushes: d.Level >= ring.FlushedLevel}
 }
 
 // becomePipe turns a client's connection into a pipe.

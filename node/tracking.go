@@ -61,6 +61,7 @@ type watcher struct {
 	ended   bool
 	posted  bool // deliver will come
 	all     bool // all is gone
+	flushed bool // by nothing but FLUSHALLs of all nodes
 	gone    []gone
 	names   int // bytes in gone
 	of      *watchers
@@ -123,8 +124,8 @@ func (ws *watchers) revoke(m engine.Watch, key []byte, actor uint64) {
 	}
 }
 
-// flush tells all watchers that all is gone.
-func (n *Node) flushTracking() {
+// flushTracking tells all watchers that all is gone, by a FLUSHALL of all nodes or otherwise.
+func (n *Node) flushTracking(ofAllNodes bool) {
 	n.engine.ForgetMarks() // first: whose marks are forgotten is in the list, and who marks later reads what is there later
 	list := n.watchers.byID.Load()
 	if list == nil {
@@ -132,7 +133,7 @@ func (n *Node) flushTracking() {
 	}
 	for _, w := range *list {
 		if w != nil {
-			w.flush()
+			w.flush(ofAllNodes)
 		}
 	}
 }
@@ -148,7 +149,7 @@ func (w *watcher) add(g gone) {
 		return
 	}
 	if len(w.gone) >= goneAtOnce || w.names+len(g.key) > goneBytes {
-		w.gone, w.names, w.all = nil, 0, true
+		w.gone, w.names, w.all, w.flushed = nil, 0, true, false
 	} else {
 		w.gone = append(w.gone, g)
 		w.names += len(g.key)
@@ -156,9 +157,11 @@ func (w *watcher) add(g gone) {
 	w.post()
 }
 
-func (w *watcher) flush() {
+// flush queues that all is gone, in the place of what is queued.
+func (w *watcher) flush(ofAllNodes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.flushed = ofAllNodes && (w.flushed || !w.all)
 	w.gone, w.names, w.all = nil, 0, true
 	w.post()
 }
@@ -171,13 +174,13 @@ func (w *watcher) post() {
 }
 
 // take returns what is gone. The caller gives spare back, whose elements were told.
-func (w *watcher) take(spare []gone) (list []gone, all bool) {
+func (w *watcher) take(spare []gone) (list []gone, all, flushed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	list, all = w.gone, w.all
+	list, all, flushed = w.gone, w.all, w.flushed
 	clear(spare)
-	w.gone, w.names, w.all, w.posted = spare[:0], 0, false, false
-	return list, all
+	w.gone, w.names, w.all, w.flushed, w.posted = spare[:0], 0, false, false, false
+	return list, all, flushed
 }
 
 // trackingHere is what a worker keeps for its clients that track.
@@ -303,7 +306,7 @@ func (r *request) trackKey(key []byte) {
 	case watch.Watcher == 0: // it tracks no more
 	case r.node.engine.Mark(ring.PartitionOf(key), key, watch):
 	case cn.pipe != nil:
-		cn.pipe.watcher.flush()
+		cn.pipe.watcher.flush(false)
 	default:
 		cn.forgets = true
 	}
@@ -333,7 +336,7 @@ func (w *worker) deliverGone() {
 	if here.watcher == nil {
 		return
 	}
-	list, all := here.watcher.take(here.spare)
+	list, all, _ := here.watcher.take(here.spare)
 	if all {
 		here.table.Flush()
 	}
@@ -426,7 +429,7 @@ func (p *pipe) deliverGone() {
 		cn.worker.loop.After(pushPause, p.deliverGone)
 		return
 	}
-	list, all := p.watcher.take(nil)
+	list, all, flushed := p.watcher.take(nil)
 	size := member.GoneSize
 	for i := range list {
 		size += member.GoneSize + len(list[i].key)
@@ -436,7 +439,7 @@ func (p *pipe) deliverGone() {
 		return // no memory for it: the pipe is closed
 	}
 	if all {
-		out = member.AppendGone(out, member.Gone{All: true})
+		out = member.AppendGone(out, member.Gone{All: true, Flushed: flushed && p.key.kind == member.Listening && p.flushes})
 	}
 	for _, g := range list {
 		out = member.AppendGone(out, member.Gone{Hash: g.hash, ByPrefix: g.byPrefix, Key: []byte(g.key), Actor: g.actor})

@@ -100,7 +100,7 @@ func TestActorOfAnotherKey(t *testing.T) {
 	for key, want := range map[string]uint64{"k": 9, "other": 0} {
 		w.posted = true
 		ws.revoke(watch, []byte(key), 9)
-		if told, _ := w.take(nil); len(told) != 1 || told[0].actor != want {
+		if told, _, _ := w.take(nil); len(told) != 1 || told[0].actor != want {
 			t.Errorf("%s changes: told %v", key, told)
 		}
 	}

@@ -161,3 +161,54 @@ func TestLengthsOfPrefixes(t *testing.T) {
 	}
 	n.watchers.followed.leaveAll(other, n.engine)
 }
+
+// TestFlushesAreToldApart: a pipe that listens is told of a FLUSHALL that each node executes in another way than of
+// other reasons for which all may have changed, if its proxy understands that.
+func TestFlushesAreToldApart(t *testing.T) {
+	n := startBare(t)
+	table := soleTable(n)
+	table.Level = ring.FlushedLevel - 1
+	n.SetTable(table)
+	admin, direct := dial(t, n.Addr()), dial(t, n.Addr())
+	admin.do(fmt.Sprint(pipeLine(9, 0, "large", 1, 2), " ", ring.Level))
+	admin.want("DUNLIN LEVEL 0", "OK") // its commands are not answered later
+	flushed := string(member.AppendGone(nil, member.Gone{All: true, Flushed: true}))
+	gone := string(member.AppendGone(nil, member.Gone{All: true}))
+	for level, want := range map[int]string{ring.FlushedLevel: flushed, ring.FlushedLevel - 1: gone} {
+		pipe := dial(t, n.Addr())
+		pipe.do(fmt.Sprint(pipeLine(level, 0, "listen", 1, 3), " ", level))
+		pipe.sendRaw(member.AppendListen(nil, member.Listen{Kind: uint8(pubsub.Prefix), Name: []byte("a"), Count: 1}))
+		pipe.read()
+		admin.each(&allPartitions, "FLUSHALL")
+		if got := string(pipe.read()); got != want {
+			t.Errorf("level %d is told %q, want %q", level, got, want)
+		}
+		direct.want("FLUSHALL", "OK")
+		if got := string(pipe.read()); got != gone {
+			t.Errorf("level %d is told %q of a FLUSHALL of this node, want %q", level, got, gone)
+		}
+	}
+}
+
+// TestFlushesAreMerged: what is queued as a FLUSHALL of all nodes and for another reason as well is told as the other.
+func TestFlushesAreMerged(t *testing.T) {
+	f := func(want bool, reasons ...bool) {
+		t.Helper()
+		w := &watcher{posted: true}
+		w.add(gone{hash: 1})
+		for _, ofAllNodes := range reasons {
+			w.flush(ofAllNodes)
+		}
+		if list, all, flushed := w.take(nil); len(list) > 0 || !all || flushed != want {
+			t.Errorf("%v: %d are gone, all: %v, flushed: %v", reasons, len(list), all, flushed)
+		}
+		if _, all, flushed := w.take(nil); all || flushed {
+			t.Errorf("%v: it is told again", reasons)
+		}
+	}
+	f(true, true)
+	f(true, true, true)
+	f(false, false)
+	f(false, true, false)
+	f(false, false, true)
+}

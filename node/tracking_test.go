@@ -123,20 +123,20 @@ func TestWatcherOverflow(t *testing.T) {
 	for i := range goneAtOnce {
 		w.add(gone{hash: uint64(i)})
 	}
-	if list, all := w.take(nil); len(list) != goneAtOnce || all {
+	if list, all, _ := w.take(nil); len(list) != goneAtOnce || all {
 		t.Errorf("%d keys are gone, all: %v", len(list), all)
 	}
 	w.posted = true
 	for i := range goneAtOnce + 10 {
 		w.add(gone{hash: uint64(i)})
 	}
-	if list, all := w.take(nil); len(list) != 0 || !all {
+	if list, all, _ := w.take(nil); len(list) != 0 || !all {
 		t.Errorf("%d keys are gone, all: %v", len(list), all)
 	}
 	w.posted = true
 	w.add(gone{key: strings.Repeat("k", goneBytes), byPrefix: true})
 	w.add(gone{key: "k", byPrefix: true})
-	if list, all := w.take(nil); len(list) != 0 || !all {
+	if list, all, _ := w.take(nil); len(list) != 0 || !all {
 		t.Errorf("%d names are gone, all: %v", len(list), all)
 	}
 }

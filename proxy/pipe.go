@@ -162,13 +162,18 @@ func (p *pipe) hasRoom() {
 // place.
 func (p *pipe) pushed(push []byte) {
 	if p.Lane.Kind == member.Listening {
-		if !p.w.listening.heard(push) {
+		if !p.w.listening.heard(p.Node, push) {
 			p.fail(errOutOfStep)
 		}
 		return
 	}
 	if p.Lane.Tracks {
 		if g, ok := member.ParseGone(push); ok {
+			if g.All {
+				p.w.tracking.table.FlushCopies() // whoever follows prefixes is told over the pipe that listens
+				p.w.tellTurn()
+				return
+			}
 			p.w.gone(g)
 			return
 		}

@@ -300,8 +300,8 @@ func (s *client) pushHeld() {
 	}
 }
 
-// heard takes what a broker has pushed. It reports false if that makes no sense.
-func (l *listening) heard(push []byte) (ok bool) {
+// heard takes what a node has pushed. It reports false if that makes no sense.
+func (l *listening) heard(n *order.Node, push []byte) (ok bool) {
 	if lost, ok := member.ParseLost(push); ok {
 		l.w.stats.LostMessages += lost
 		return true
@@ -309,7 +309,10 @@ func (l *listening) heard(push []byte) (ok bool) {
 	m, ok := pubsub.ParseMessage(push)
 	if !ok {
 		g, ok := member.ParseGone(push)
-		if ok {
+		switch {
+		case ok && g.Flushed:
+			l.w.flushed(n)
+		case ok:
 			l.w.gone(g)
 		}
 		return ok

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -27,6 +29,10 @@ import (
 //
 // What begins with prefixes is told over the pipes that listen, by all nodes.
 //
+// A FLUSHALL of all nodes is one event for a client, but each node tells it. A client that follows prefixes is told
+// when all have, so that it forgets what it has read in between, by whatever connection; behind flushPatience it is
+// told of what has come, and again of the rest.
+//
 // A pipe that breaks takes the marks of its node along, and a node that cannot be reached may own nothing any
 // more: then all sessions of the worker forget everything.
 
@@ -35,12 +41,18 @@ const (
 	tellSteps = 512
 	// heldInvalidations is how many bytes wait for a reply. With more, the client forgets all.
 	heldInvalidations = 64 << 10
+	// flushPatience is how long a worker waits until all nodes have told of a FLUSHALL. Some may never: then it was
+	// executed by the others alone, and has failed.
+	flushPatience = time.Second
 )
 
 // trackingHere is what a worker keeps for its sessions that track.
 type trackingHere struct {
 	table   tracking.Table
 	telling bool // tellTurn will come
+
+	flushedBy []*order.Node  // have told of a FLUSHALL that others have not told of
+	patience  *netloop.Timer // ends the wait for these; nil: there is none
 }
 
 // tracker is what a session keeps while it tracks.
@@ -261,6 +273,33 @@ func (w *worker) gone(g member.Gone) {
 	default:
 		table.Gone(g.Hash, g.Actor)
 	}
+	w.tellTurn()
+}
+
+// flushed takes a node's word that it has executed a FLUSHALL. When all have, those that follow prefixes are told.
+func (w *worker) flushed(n *order.Node) {
+	here := &w.tracking
+	if !slices.Contains(here.flushedBy, n) {
+		here.flushedBy = append(here.flushedBy, n)
+	}
+	for _, other := range w.order.Nodes() {
+		if !slices.Contains(here.flushedBy, other) {
+			if here.patience == nil {
+				here.patience = w.loop.After(flushPatience, w.tellFlushed)
+			}
+			return
+		}
+	}
+	w.tellFlushed()
+}
+
+func (w *worker) tellFlushed() {
+	here := &w.tracking
+	if here.patience != nil {
+		here.patience.Stop()
+	}
+	here.flushedBy, here.patience = nil, nil
+	here.table.FlushFollowers()
 	w.tellTurn()
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -189,4 +190,70 @@ func TestRedirectedDuringALargeReply(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFollowersAreToldOnceOfAFlush: a FLUSHALL of all nodes is one event for a client that follows prefixes, told when
+// the last node has told it. If one never does, the client is told nonetheless.
+func TestFollowersAreToldOnceOfAFlush(t *testing.T) {
+	c := newCluster(t, 3, oneLoop(t))
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) { n.listen = func([]string) member.Heard { return member.Noted } })
+	}
+	c.level = ring.Level
+	c.route(func(p int) int { return p % 3 })
+	s := c.dial()
+	s.send("HELLO 3")
+	s.reply()
+	s.send("CLIENT TRACKING ON BCAST PREFIX a")
+	s.want("+OK")
+	push := func(w *worker, node int, g member.Gone) {
+		if !w.listening.heard(w.order.Nodes()[node], member.AppendGone(nil, g)) {
+			t.Error("the push is not understood")
+		}
+	}
+	flushed, null := member.Gone{All: true, Flushed: true}, ">2 $10 invalidate _"
+	c.onLoop(func(w *worker) {
+		push(w, 0, flushed)
+		push(w, 2, flushed)
+		push(w, 0, flushed)
+		push(w, 1, member.Gone{ByPrefix: true, Key: []byte("a1")}) // what comes before is told before
+		push(w, 1, flushed)
+	})
+	s.want(">2 $10 invalidate *1 $2 a1", null)
+	s.send("PING")
+	s.want("+PONG")
+	c.onLoop(func(w *worker) {
+		push(w, 1, flushed)                // nothing is left of the last one, and nobody else tells of this one
+		push(w, 0, member.Gone{All: true}) // another reason waits for nobody
+	})
+	s.want(null, null)
+	c.onLoop(func(w *worker) {
+		if here := &w.tracking; here.patience != nil || len(here.flushedBy) > 0 {
+			t.Errorf("it still waits for those who have not told what %v have", here.flushedBy)
+		}
+	})
+}
+
+// TestCopiesAreToldOfMarks: what a pipe that tracks tells concerns copies, and nobody who follows prefixes.
+func TestCopiesAreToldOfMarks(t *testing.T) {
+	c := trackingCluster(t, func(string, string) {})
+	follows, reads := c.dial(), c.dial()
+	for _, s := range []*conn{follows, reads} {
+		s.send("HELLO 3")
+		s.reply()
+	}
+	follows.send("CLIENT TRACKING ON BCAST PREFIX a")
+	reads.send("CLIENT TRACKING ON", "GET a1")
+	follows.want("+OK")
+	reads.want("+OK", "$-1")
+	c.onLoop(func(w *worker) {
+		w.order.Nodes()[0].Each(func(p *order.Pipe) {
+			if p.Lane.Tracks {
+				w.shellOf(p).pushed(member.AppendGone(nil, member.Gone{All: true}))
+			}
+		})
+	})
+	reads.want(">2 $10 invalidate _")
+	follows.send("PING")
+	follows.want("+PONG")
 }

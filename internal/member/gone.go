@@ -21,8 +21,10 @@ import (
 // Over a pipe that listens, LISTEN of the kind prefix has the node push all keys that begin with it:
 //
 //	                 ◀──  >3 +changed $1 k :{actor}
+//	                 ◀──  >1 +gone                              all keys may have changed
+//	                 ◀──  >1 +flushed                           all keys have gone, by a FLUSHALL of all nodes
 //
-// These are of ring.TrackingLevel.
+// These are of ring.TrackingLevel, but the last of ring.FlushedLevel.
 
 // GoneSize is how long a push is at most, beside a key.
 const GoneSize = 80
@@ -31,11 +33,13 @@ var (
 	gonePrefix    = []byte(">3\r\n+gone\r\n")
 	changedPrefix = []byte(">3\r\n+changed\r\n")
 	allGone       = []byte(">1\r\n+gone\r\n")
+	allFlushed    = []byte(">1\r\n+flushed\r\n")
 )
 
 // Gone is what such a push says.
 type Gone struct {
 	All      bool
+	Flushed  bool // All, by a FLUSHALL that each node executes: each pushes this
 	ByPrefix bool // Key, and not Hash, is of what has changed
 	Key      []byte
 	Hash     uint64
@@ -45,6 +49,8 @@ type Gone struct {
 // AppendGone appends a push.
 func AppendGone(dst []byte, g Gone) []byte {
 	switch {
+	case g.Flushed:
+		return append(dst, allFlushed...)
 	case g.All:
 		return append(dst, allGone...)
 	case g.ByPrefix:
@@ -59,6 +65,9 @@ func AppendGone(dst []byte, g Gone) []byte {
 func ParseGone(push []byte) (g Gone, ok bool) {
 	if bytes.Equal(push, allGone) {
 		return Gone{All: true}, true
+	}
+	if bytes.Equal(push, allFlushed) {
+		return Gone{All: true, Flushed: true}, true
 	}
 	first, rest := []byte(nil), []byte(nil)
 	if rest, ok = bytes.CutPrefix(push, changedPrefix); ok {

@@ -7,7 +7,7 @@ import (
 
 func TestGone(t *testing.T) {
 	for _, g := range []Gone{
-		{All: true}, {Hash: 1<<64 - 1}, {Hash: 7, Actor: 1 << 63}, {ByPrefix: true, Key: []byte("a\r\nb"), Actor: 1},
+		{All: true}, {All: true, Flushed: true}, {Hash: 1<<64 - 1}, {Hash: 7, Actor: 1 << 63}, {ByPrefix: true, Key: []byte("a\r\nb"), Actor: 1},
 		{ByPrefix: true, Key: []byte{}},
 	} {
 		push := AppendGone(nil, g)

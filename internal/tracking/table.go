@@ -316,31 +316,63 @@ func (t *Table) queue(j job) {
 }
 
 // Flush queues that all clients are to forget all, as far as they follow prefixes, or have read anything since they
-// were told so. Who waits for that already is told first.
+// were told so. Who waits for that already is told first. What else is queued is in it.
 func (t *Table) Flush() {
-	var waiting []*Client
-	if len(t.jobs) > 0 && t.jobs[0].what == flushed {
-		waiting = t.jobs[0].all
+	t.dropCopies()
+	t.queued = 0
+	switch {
+	case len(t.clients) == 0:
+		t.jobs = nil
+	case t.whole:
+		t.jobs = t.jobs[:1:1]
+	default:
+		all := make([]*Client, 0, len(t.clients))
+		for _, j := range t.jobs {
+			if j.what == flushed {
+				all = append(all, j.all...)
+			}
+		}
+		all = slices.DeleteFunc(all, func(c *Client) bool { return c.sink == nil })
+		t.jobs = []job{{what: flushed, all: t.appendOthers(all, func(*Client) bool { return true })}}
+		t.whole = true
 	}
-	t.byHash, t.size, t.bytes, t.jobs, t.queued, t.leaving = nil, 0, 0, nil, 0, nil
+}
+
+// FlushCopies is Flush for the clients that follow no prefixes: all marks may be gone.
+func (t *Table) FlushCopies() {
+	t.dropCopies()
+	t.flushOthers(func(c *Client) bool { return len(c.prefixes) == 0 })
+}
+
+// FlushFollowers is Flush for the clients that follow prefixes.
+func (t *Table) FlushFollowers() {
+	t.flushOthers(func(c *Client) bool { return len(c.prefixes) > 0 })
+}
+
+// flushOthers queues that those clients are to forget all that do not wait for that already.
+func (t *Table) flushOthers(of func(*Client) bool) {
+	if all := t.appendOthers(nil, of); len(all) > 0 {
+		t.jobs = append(t.jobs, job{what: flushed, all: all})
+	}
+}
+
+// appendOthers appends the clients that do not wait already to be told to forget all, and now do.
+func (t *Table) appendOthers(all []*Client, of func(*Client) bool) []*Client {
+	for _, c := range t.clients {
+		if !c.waits && of(c) {
+			c.waits = true
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// dropCopies drops all copies. What is queued of them finds none.
+func (t *Table) dropCopies() {
+	t.byHash, t.size, t.bytes, t.leaving = nil, 0, 0, nil
 	t.era++
 	t.refund(t.charged)
 	t.charged = 0
-	if len(t.clients) == 0 {
-		return
-	}
-	if !t.whole {
-		waiting = slices.DeleteFunc(waiting, func(c *Client) bool { return c.sink == nil })
-		waiting = slices.Grow(waiting, len(t.clients)-len(waiting))
-		for _, c := range t.clients {
-			if !c.waits {
-				c.waits = true
-				waiting = append(waiting, c)
-			}
-		}
-	}
-	t.whole = true
-	t.jobs = append(t.jobs, job{what: flushed, all: waiting})
 }
 
 // Busy reports whether Go has something to do.

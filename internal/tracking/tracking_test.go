@@ -237,6 +237,41 @@ func TestFlush(t *testing.T) {
 	a.want(t, &table, "k")
 }
 
+// TestFlushOfSome: marks and prefixes go for different reasons. However both meet, each client is told once.
+func TestFlushOfSome(t *testing.T) {
+	var table Table
+	a, p := join(&table, 1, false), join(&table, 2, false, "x")
+	add(t, &table, a, "k")
+	table.FlushFollowers()
+	a.want(t, &table)
+	p.want(t, &table, "*")
+	table.FlushCopies()
+	a.want(t, &table, "*")
+	p.want(t, &table)
+	if n := table.Copies(); n != 0 {
+		t.Errorf("%d copies are left", n)
+	}
+	for _, flush := range []func(){
+		func() {}, table.FlushCopies, table.FlushFollowers, table.Flush,
+		func() { table.Flush(); table.FlushCopies() }, func() { table.FlushFollowers(); table.Flush(); table.Flush() },
+	} {
+		add(t, &table, a, "k")
+		table.Changed("x1", 0)
+		table.FlushCopies()
+		table.FlushFollowers()
+		table.Gone(hash("k"), 0)
+		flush()
+		a.want(t, &table, "*")
+		if last := len(p.told) - 1; last < 0 || p.told[last] != "*" || slices.Index(p.told, "*") != last {
+			t.Errorf("told %q, want one flush, and that at last", p.told)
+		}
+		p.told = nil
+		if table.queued != 0 || len(table.jobs) > 0 {
+			t.Errorf("%d jobs, of cost %d, are left", len(table.jobs), table.queued)
+		}
+	}
+}
+
 func TestChanged(t *testing.T) {
 	var table Table
 	a := join(&table, 1, false, "")
