@@ -33,8 +33,6 @@ const (
 	// begin with prefixes. With more, all is gone.
 	goneAtOnce = 1024
 	goneBytes  = 32 << 10
-	// tellSteps is how many clients a loop tells in one turn.
-	tellSteps = 512
 	// heldInvalidations is how many bytes wait for a reply. With more, the client forgets all.
 	heldInvalidations = 64 << 10
 	// maxWatchers bounds the loops and pipes that watch.
@@ -185,10 +183,9 @@ func (w *watcher) take(spare []gone) (list []gone, all, flushed bool) {
 
 // trackingHere is what a worker keeps for its clients that track.
 type trackingHere struct {
-	table   tracking.Table
+	table   tracking.Turns
 	watcher *watcher // nil before the first client
 	spare   []gone
-	telling bool // goOnTelling will come
 }
 
 // track obeys the connection's CLIENT TRACKING. It returns the error to be answered, "" if there is none. An error
@@ -245,7 +242,7 @@ func (cn *conn) untrack() {
 	here.table.Leave(cn.tracker)
 	cn.tracker, cn.behind, cn.forgets = nil, nil, false
 	cn.unfollow()
-	w.tellOn()
+	w.tracking.table.TellLater()
 	if here.table.Clients() == 0 {
 		w.node.watchers.unwatch(here.watcher, w.node.engine)
 		here.watcher = nil
@@ -298,9 +295,7 @@ func (r *request) trackKey(key []byte) {
 			cn.forgets = true
 			return
 		}
-		if here.table.Busy() {
-			r.worker.tellOn()
-		}
+		here.table.TellLater()
 	}
 	switch {
 	case watch.Watcher == 0: // it tracks no more
@@ -348,23 +343,7 @@ func (w *worker) deliverGone() {
 		}
 	}
 	here.spare = list
-	w.tellTurn()
-}
-
-func (w *worker) tellTurn() {
-	w.tracking.table.Go(tellSteps)
-	w.tellOn()
-}
-
-// tellOn has a later turn tell what is left.
-func (w *worker) tellOn() {
-	if here := &w.tracking; here.table.Busy() && !here.telling {
-		here.telling = true
-		w.loop.Post(func() {
-			here.telling = false
-			w.tellTurn()
-		})
-	}
+	w.tracking.table.Tell()
 }
 
 // Invalidate implements tracking.Sink.

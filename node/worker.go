@@ -63,7 +63,7 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 	n.equip(&w.request.Request, &w.Worker)
 	w.request.Host, w.request.Keyspace = &w.request, &w.request
 	w.blocked.worker = w
-	w.tracking.table.Heap = heapBudget{n}
+	w.tracking.table.Heap, w.tracking.table.Post = heapBudget{n}, l.Post
 	w.ahead.args = make([][]byte, 0, exec.MaxAhead*resp.MaxSmall)
 	return w
 }

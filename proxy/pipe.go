@@ -171,7 +171,7 @@ func (p *pipe) pushed(push []byte) {
 		if g, ok := member.ParseGone(push); ok {
 			if g.All {
 				p.w.tracking.table.FlushCopies() // whoever follows prefixes is told over the pipe that listens
-				p.w.tellTurn()
+				p.w.tracking.table.Tell()
 				return
 			}
 			p.w.gone(g)

@@ -37,8 +37,6 @@ import (
 // more: then all sessions of the worker forget everything.
 
 const (
-	// tellSteps is how many sessions a worker tells in one turn.
-	tellSteps = 512
 	// heldInvalidations is how many bytes wait for a reply. With more, the client forgets all.
 	heldInvalidations = 64 << 10
 	// flushPatience is how long a worker waits until all nodes have told of a FLUSHALL. Some may never: then it was
@@ -48,8 +46,7 @@ const (
 
 // trackingHere is what a worker keeps for its sessions that track.
 type trackingHere struct {
-	table   tracking.Table
-	telling bool // tellTurn will come
+	table tracking.Turns
 
 	flushedBy []*order.Node  // have told of a FLUSHALL that others have not told of
 	patience  *netloop.Timer // ends the wait for these; nil: there is none
@@ -183,7 +180,7 @@ func (s *client) untrack() {
 	}
 	s.tracker, s.Actor = nil, 0
 	s.w.tracking.table.Leave(t.Client)
-	s.w.tellOn()
+	s.w.tracking.table.TellLater()
 	for _, p := range t.follows {
 		s.w.listening.change(pubsub.Prefix, p, false, change{})
 	}
@@ -258,7 +255,7 @@ func (s *client) trackKeys(row *command.Command, args [][]byte, words int) (read
 			s.forgets = true
 		}
 	}
-	s.w.tellOn()
+	s.w.tracking.table.TellLater()
 	return true
 }
 
@@ -273,7 +270,7 @@ func (w *worker) gone(g member.Gone) {
 	default:
 		table.Gone(g.Hash, g.Actor)
 	}
-	w.tellTurn()
+	w.tracking.table.Tell()
 }
 
 // flushed takes a node's word that it has executed a FLUSHALL. When all have, those that follow prefixes are told.
@@ -300,30 +297,14 @@ func (w *worker) tellFlushed() {
 	}
 	here.flushedBy, here.patience = nil, nil
 	here.table.FlushFollowers()
-	w.tellTurn()
+	w.tracking.table.Tell()
 }
 
 // forgetAll has all sessions that track forget everything.
 func (w *worker) forgetAll() {
 	if table := &w.tracking.table; table.Clients() > 0 {
 		table.Flush()
-		w.tellOn()
-	}
-}
-
-func (w *worker) tellTurn() {
-	w.tracking.table.Go(tellSteps)
-	w.tellOn()
-}
-
-// tellOn has a later turn tell what is left.
-func (w *worker) tellOn() {
-	if here := &w.tracking; here.table.Busy() && !here.telling {
-		here.telling = true
-		w.loop.Post(func() {
-			here.telling = false
-			w.tellTurn()
-		})
+		w.tracking.table.TellLater()
 	}
 }
 

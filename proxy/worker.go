@@ -68,6 +68,7 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		warnings: newWarnings(),
 	}
 	w.listening = newListening(w)
+	w.tracking.table.Post = l.Post
 	if p.cfg.Buffers != nil {
 		w.tracking.table.Heap = p.cfg.Buffers
 	}
