@@ -77,6 +77,8 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 		NetIn: int64(since.BytesIn), NetOut: int64(since.BytesOut),
 		Reads: int64(since.Inputs), Writes: int64(since.Outputs),
 		Channels: int64(s.Channels), Patterns: int64(s.Patterns),
+		Trackers: int64(s.Tracking.Clients), TrackedKeys: int64(s.Tracking.Keys), TrackedItems: int64(s.Tracking.Marks),
+		TrackedPrefixes: int64(s.Tracking.Prefixes),
 	}
 	if base := n.removedBase.Load(); base != nil {
 		c.Evicted -= base.evicted

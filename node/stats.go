@@ -42,7 +42,7 @@ type Stats struct {
 	SlowReaders uint64 // closed because they did not read
 	Starved     uint64 // closed because there was no memory for their buffers
 
-	TrackedKeys                       int    // once for each loop or pipe that watches them
+	Tracking                          TrackingStats
 	Channels, ShardChannels, Patterns int    // of pub/sub that have subscribers, now
 	Published                         uint64 // messages, whether or not anybody listened
 	Pushed                            uint64 // messages to subscribers and proxies
@@ -80,6 +80,15 @@ type Stats struct {
 	// EvictionAge is how many seconds a key stays on average at the last minute's rate of
 	// evictions; infinite if there were none.
 	EvictionAge float64
+}
+
+// TrackingStats are about CLIENT TRACKING, now but for Overflows.
+type TrackingStats struct {
+	Clients               int // of this node, that track
+	Keys                  int // that are tracked, for these or for proxies
+	Marks, MaxMarks       int // on these, one for each loop or pipe that is told; more take the place of others
+	Prefixes, MaxPrefixes int
+	Overflows             uint64 // times that more was to be told than is queued, so that clients forgot everything
 }
 
 // Stats gathers the numbers from the loops. It fails if a loop does not answer within a second.
@@ -123,7 +132,11 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	_, covered := n.coverage(&allPartitions)
 	s.Keys = keys.Count(n.engine, &covered)
 	b := n.broker
-	s.TrackedKeys = n.engine.Marks()
+	s.Tracking = TrackingStats{
+		Clients: total.trackers, Prefixes: n.watchers.prefixes(), Overflows: total.dropped + n.watchers.overflows.Load(),
+		MaxMarks: engine.MaxMarks, MaxPrefixes: maxFollowed,
+	}
+	s.Tracking.Marks, s.Tracking.Keys = n.engine.Marks()
 	s.Channels, s.ShardChannels, s.Patterns = b.Topics(pubsub.Channel), b.Topics(pubsub.Shard), b.Patterns()
 	s.Published, s.LostMessages, s.LostEvents = b.Published(), b.Lost(), n.events.lost.Load()
 	s.PeakBytes = n.notePeak(s.Engine.Used)
@@ -136,6 +149,8 @@ type workerStats struct {
 	count, sinceReset     exec.Counters
 	rate                  float64
 	clients, pipes, peers int
+	trackers              int
+	dropped               uint64 // of tracking.Table
 	inBuffer, outBuffer   int
 	latency               measure.Latencies
 	hot                   figures.KeyFigures
@@ -145,6 +160,7 @@ type workerStats struct {
 func (w *worker) report(s *workerStats) {
 	s.count, s.sinceReset = w.Count, w.sinceReset()
 	s.rate = w.rate.PerSecond()
+	s.trackers, s.dropped = w.tracking.table.Clients(), w.tracking.table.Dropped
 	s.latency.AddTimes(&w.times, func(id command.ID) bool { return plans[id].timed })
 	w.hot.Report(w.loop.Now(), &s.hot)
 	for cn := range w.conns {
@@ -168,6 +184,8 @@ func (s *workerStats) add(o *workerStats) {
 	s.clients += o.clients
 	s.pipes += o.pipes
 	s.peers += o.peers
+	s.trackers += o.trackers
+	s.dropped += o.dropped
 	s.inBuffer = max(s.inBuffer, o.inBuffer)
 	s.outBuffer = max(s.outBuffer, o.outBuffer)
 	s.latency.Add(&o.latency)

@@ -47,6 +47,8 @@ type watchers struct {
 	byID     atomic.Pointer[[]*watcher]
 	live     int
 	followed followedPrefixes
+
+	overflows atomic.Uint64 // of queues of what is gone
 }
 
 // watcher has what is gone, and was not told yet.
@@ -148,6 +150,7 @@ func (w *watcher) add(g gone) {
 	}
 	if len(w.gone) >= goneAtOnce || w.names+len(g.key) > goneBytes {
 		w.gone, w.names, w.all, w.flushed = nil, 0, true, false
+		w.of.overflows.Add(1)
 	} else {
 		w.gone = append(w.gone, g)
 		w.names += len(g.key)

@@ -73,6 +73,13 @@ func (ws *watchers) changed(key []byte, actor uint64) {
 	}
 }
 
+// prefixes returns how many prefixes are followed.
+func (ws *watchers) prefixes() int {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.followed.count
+}
+
 // follow has a watcher follow prefixes too. It reports false, and changes nothing, if these would be too many, or of
 // too many lengths. A watcher's loop calls it.
 func (n *Node) follow(w *watcher, prefixes []string) (ok bool) {

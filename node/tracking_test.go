@@ -112,14 +112,14 @@ func TestTrackedCopiesOfLoops(t *testing.T) {
 	for _, r := range readers {
 		r.want("RESET", "RESET")
 	}
-	if marks := n.engine.Marks(); marks != 0 {
+	if marks, _ := n.engine.Marks(); marks != 0 {
 		t.Errorf("nobody tracks any more, and %d marks are left", marks)
 	}
 }
 
 // TestWatcherOverflow: of more keys than wait for a loop, all are gone.
 func TestWatcherOverflow(t *testing.T) {
-	w := &watcher{posted: true}
+	w := &watcher{posted: true, of: new(watchers)}
 	for i := range goneAtOnce {
 		w.add(gone{hash: uint64(i)})
 	}
@@ -138,5 +138,8 @@ func TestWatcherOverflow(t *testing.T) {
 	w.add(gone{key: "k", byPrefix: true})
 	if list, all, _ := w.take(nil); len(list) != 0 || !all {
 		t.Errorf("%d names are gone, all: %v", len(list), all)
+	}
+	if n := w.of.overflows.Load(); n != 2 {
+		t.Errorf("%d overflows are counted", n)
 	}
 }

@@ -157,8 +157,9 @@ func (s *client) limitInput() {
 // commands that it answers itself.
 func (p *Proxy) appendInfo(dst []byte, v resp.Version, sections [][]byte, in figures.Info) []byte {
 	own := p.sinceReset()
-	in.Clients = p.clients.Load()
+	in.Clients, in.Trackers = p.clients.Load(), 0
 	if own != nil {
+		in.Trackers = int64(own.Trackers)
 		in.Connections, in.Rejected, in.SlowReaders = int64(own.Accepted), int64(own.Rejected), int64(own.SlowReaders)
 		in.Commands, in.OpsPerSec = int64(own.CommandsTotal()), own.OpsPerSec
 		in.NetIn, in.NetOut = int64(own.ClientBytesIn), int64(own.ClientBytesOut)

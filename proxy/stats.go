@@ -63,6 +63,9 @@ type Stats struct {
 	Heard           uint64 // messages from nodes
 	Pushed          uint64 // messages to sessions
 	Invalidations   uint64 // sent to sessions that track
+	Trackers        int    // gauge: sessions that track
+	Copies          int    // gauge: that these may have of keys
+	DroppedCopies   uint64 // times that more was to be told than is queued, so that all sessions of a loop forgot everything
 	SlowSubscribers uint64 // sessions closed because they did not read them
 	LostMessages    uint64 // that had no room on their way from a node
 	Gaps            uint64 // topics for which messages may have been lost with a node or its connection
@@ -127,7 +130,7 @@ func (s *Stats) add(o *Stats) {
 		{&s.Rejected, &o.Rejected},
 		{&s.SlowReaders, &o.SlowReaders},
 		{&s.Heard, &o.Heard}, {&s.Pushed, &o.Pushed}, {&s.Invalidations, &o.Invalidations}, {&s.SlowSubscribers, &o.SlowSubscribers},
-		{&s.LostMessages, &o.LostMessages}, {&s.Gaps, &o.Gaps},
+		{&s.LostMessages, &o.LostMessages}, {&s.Gaps, &o.Gaps}, {&s.DroppedCopies, &o.DroppedCopies},
 		{&s.Starved, &o.Starved},
 		{&s.EarlyClosed, &o.EarlyClosed},
 		{&s.PipesOpened, &o.PipesOpened},
@@ -156,6 +159,10 @@ func (s *Stats) visit(w *worker) {
 	s.Clients += len(w.clients)
 	s.Parking += w.order.Parking()
 	s.Subscriptions += w.listening.subscriptions - w.listening.follows
+	table := &w.tracking.table
+	s.Trackers += table.Clients()
+	s.Copies += table.Copies()
+	s.DroppedCopies = table.Dropped
 	counts := &w.order.Counts
 	s.PipeRequests, s.Refusals = counts.Requests, counts.Refusals
 	s.Parked, s.ParkedTooLong, s.NotParked = counts.Parked, counts.ParkedTooLong, counts.NotParked
@@ -210,6 +217,9 @@ func (p *Proxy) Stats() (Stats, error) {
 		sum.add(&shares[i])
 		sum.Clients += shares[i].Clients
 		sum.Parking += shares[i].Parking
+		sum.Subscriptions += shares[i].Subscriptions
+		sum.Trackers += shares[i].Trackers
+		sum.Copies += shares[i].Copies
 		sum.Buffers += shares[i].Buffers
 		sum.Heap += shares[i].Heap
 		sum.PipeBuffers += shares[i].PipeBuffers

@@ -89,6 +89,12 @@ var (
 		total("dunlin_proxy_lost_messages_total", "lost"), total("dunlin_proxy_pubsub_gaps_total", "channels with gaps"),
 		total("dunlin_proxy_slow_subscribers_total", "slow subscribers closed"),
 	}
+	invalidations = [][2]string{
+		total("dunlin_proxy_invalidations_total", "to clients"), total("dunlin_proxy_tracking_overflows_total", "overflows at proxies"),
+		total("dunlin_node_tracking_overflows_total", "overflows at nodes"),
+	}
+	trackers  = [][2]string{level("dunlin_proxy_tracking_clients", "")}
+	tracked   = [][2]string{{"dunlin_node_tracked_keys", "{{member}} keys"}, {"dunlin_node_tracking_marks", "{{member}} marks"}}
 	loopsBusy = [][2]string{{rate("dunlin_loop_busy_seconds_total"), "{{instance}} loop {{loop}}"}}
 	batches   = average("dunlin_proxy_batch_requests")
 )
@@ -111,6 +117,9 @@ var boards = []board{
 		{"Blocking commands that wait", "short", [][2]string{level("dunlin_node_blocked_commands", "")}, look{}},
 		{"Messages", "ops", append(lostMessages, perMember("dunlin_node_published_messages_total", "published"),
 			perMember("dunlin_node_pushed_messages_total", "sent")), look{}},
+		{"Tracked keys, and marks on them", "short", tracked, look{}},
+		{"Invalidations", "ops", [][2]string{perMember("dunlin_node_invalidations_total", ""),
+			perMember("dunlin_node_tracking_overflows_total", "overflows")}, look{}},
 	}},
 	{"proxy.json", "Dunlin: proxies", []graph{
 		{"Time from command to reply", "s", quantiles("dunlin_proxy_command_duration_seconds"), look{}},
@@ -138,6 +147,9 @@ var boards = []board{
 			total("dunlin_proxy_lost_returns_total", "lost")}, look{}},
 		{"Subscriptions", "short", subscriptions, look{stack: true}},
 		{"Messages", "ops", messages, look{}},
+		{"Clients that track, and their copies", "short",
+			[][2]string{{"dunlin_proxy_tracking_clients", "{{member}} clients"}, {"dunlin_proxy_tracked_copies", "{{member}} copies"}}, look{}},
+		{"Invalidations", "ops", invalidations, look{}},
 	}},
 	{"topology.json", "Dunlin: topology", []graph{
 		{"Epoch by member", "short", [][2]string{level("dunlin_table_epoch", "")}, look{}},
@@ -208,6 +220,13 @@ var overview = []graph{
 	{"Subscriptions", "short", subscriptions, look{width: 8, stack: true}},
 	{"Messages", "ops", messages, look{width: 8,
 		help: "Gaps are normal when a node dies. Lost messages mean that a proxy or a client reads too slowly."}},
+
+	headline("Client-side caching"),
+	{"Clients that track", "short", trackers, look{width: 8, stack: true}},
+	{"Tracked keys, and marks on them", "short", tracked, look{width: 8,
+		help: "A key has a mark for each loop or pipe that is told of its next change."}},
+	{"Invalidations", "ops", invalidations, look{width: 8,
+		help: "At an overflow clients forget everything, because keys change faster than they can be told."}},
 
 	headline("Processes"),
 	{"Loops busy", "percentunit", loopsBusy, look{width: 8, help: "Share of the time in which an event loop had work. Near 1, add a node or a proxy."}},

@@ -43,6 +43,11 @@ type Counters struct {
 	Channels int64 // of pub/sub that have subscribers
 	Patterns int64 // the same patterns are at all nodes
 
+	Trackers        int64 // clients that track
+	TrackedKeys     int64 // keys that they may have copies of
+	TrackedItems    int64 // of these, one for each loop or pipe that is told
+	TrackedPrefixes int64 // those of a proxy's clients are at all nodes
+
 	Process int64 // part of RSS that UsedMemory does not count: the program and its Go heap
 }
 
@@ -102,16 +107,21 @@ var InfoCounters = []InfoCounter{
 	{"process_memory", func(c *Counters) *int64 { return &c.Process }},
 	{"pubsub_channels", func(c *Counters) *int64 { return &c.Channels }},
 	{"pubsub_patterns", func(c *Counters) *int64 { return &c.Patterns }},
+	{"tracking_clients", func(c *Counters) *int64 { return &c.Trackers }},
+	{"tracking_total_keys", func(c *Counters) *int64 { return &c.TrackedKeys }},
+	{"tracking_total_items", func(c *Counters) *int64 { return &c.TrackedItems }},
+	{"tracking_total_prefixes", func(c *Counters) *int64 { return &c.TrackedPrefixes }},
 }
 
-// Add adds o's numbers to c's. Of MaxInput, MaxOutput and Patterns it keeps the larger.
+// Add adds o's numbers to c's. Of MaxInput, MaxOutput, Patterns and TrackedPrefixes it keeps the larger.
 func (c *Counters) Add(o *Counters) {
-	maxInput, maxOutput, patterns := max(c.MaxInput, o.MaxInput), max(c.MaxOutput, o.MaxOutput), max(c.Patterns, o.Patterns)
+	maxInput, maxOutput := max(c.MaxInput, o.MaxInput), max(c.MaxOutput, o.MaxOutput)
+	patterns, prefixes := max(c.Patterns, o.Patterns), max(c.TrackedPrefixes, o.TrackedPrefixes)
 	for i := range InfoCounters {
 		field := InfoCounters[i].Field
 		*field(c) += *field(o)
 	}
-	c.MaxInput, c.MaxOutput, c.Patterns = maxInput, maxOutput, patterns
+	c.MaxInput, c.MaxOutput, c.Patterns, c.TrackedPrefixes = maxInput, maxOutput, patterns, prefixes
 }
 
 // AppendCounters encodes c as the array of integers that answers EACH INFO.

@@ -40,7 +40,8 @@ func (p *Process) infoClients(t *text, in *Info) {
 	t.number("client_recent_max_input_buffer", in.MaxInput)
 	t.number("client_recent_max_output_buffer", in.MaxOutput)
 	t.number("blocked_clients", p.Blocked())
-	t.zeros("tracking_clients", "clients_in_timeout_table")
+	t.number("tracking_clients", in.Trackers)
+	t.zeros("clients_in_timeout_table")
 }
 
 func (p *Process) infoMemory(t *text, in *Info) {
@@ -105,8 +106,10 @@ func (p *Process) infoStats(t *text, in *Info) {
 	t.number("pubsub_patterns", in.Patterns)
 	t.zeros("latest_fork_usec", "total_forks",
 		"migrate_cached_sockets", "slave_expires_tracked_keys", "active_defrag_hits",
-		"active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
-		"tracking_total_keys")
+		"active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses")
+	t.number("tracking_total_keys", in.TrackedKeys)
+	t.number("tracking_total_items", in.TrackedItems)
+	t.number("tracking_total_prefixes", in.TrackedPrefixes)
 	t.number("total_error_replies", in.Errors)
 	t.number("total_reads_processed", in.Reads)
 	t.number("total_writes_processed", in.Writes)

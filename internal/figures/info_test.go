@@ -24,6 +24,7 @@ func TestInfoForItsReaders(t *testing.T) {
 		Keys: 10, Expires: 4, UsedMemory: 1 << 20, RSS: 3 << 19, PeakMemory: 2 << 20, MaxMemory: 1 << 30,
 		Hits: 5, Misses: 6, Evicted: 7, Expired: 8, Commands: 9, OpsPerSec: 11, Clients: 12, Connections: 13,
 		Rejected: 14, NetIn: 15, NetOut: 16, CPUSysMicros: 1_500_001, CPUUserMicros: 2,
+		Trackers: 17, TrackedKeys: 18, TrackedItems: 19, TrackedPrefixes: 20,
 	}}
 	start := time.UnixMilli(1_700_000_000_000)
 	p := NewProcess(Identity{
@@ -52,7 +53,8 @@ func TestInfoForItsReaders(t *testing.T) {
 		"keyspace_hits:5", "keyspace_misses:6", "evicted_keys:7", "expired_keys:8",
 		"total_connections_received:13", "rejected_connections:14", "total_net_input_bytes:15",
 		"total_net_output_bytes:16", "used_cpu_sys:1.500001", "used_cpu_user:0.000002",
-		"connected_slaves:0", "master_repl_offset:0", "rdb_changes_since_last_save:0")
+		"connected_slaves:0", "master_repl_offset:0", "rdb_changes_since_last_save:0",
+		"tracking_clients:17", "tracking_total_keys:18", "tracking_total_items:19", "tracking_total_prefixes:20")
 	f("people", "run_id:"+strings.Repeat("ab", 20), "uptime_in_days:1", "arch_bits:64",
 		"maxmemory_human:1.00G", "used_memory_peak_perc:50.00%", "dunlin_version:v1", "dunlin_role:node",
 		"dunlin_nodes:3")
@@ -155,10 +157,10 @@ func TestCountersOfOtherVersions(t *testing.T) {
 }
 
 func TestCountersAdd(t *testing.T) {
-	a := Counters{Keys: 1, UsedMemory: 10, MaxInput: 7, MaxOutput: 1, CPUUserMicros: 3}
-	b := Counters{Keys: 2, UsedMemory: 20, MaxInput: 5, MaxOutput: 9, CPUUserMicros: 4}
+	a := Counters{Keys: 1, UsedMemory: 10, MaxInput: 7, MaxOutput: 1, CPUUserMicros: 3, TrackedKeys: 5, TrackedPrefixes: 6}
+	b := Counters{Keys: 2, UsedMemory: 20, MaxInput: 5, MaxOutput: 9, CPUUserMicros: 4, TrackedKeys: 7, TrackedPrefixes: 4}
 	a.Add(&b)
-	want := Counters{Keys: 3, UsedMemory: 30, MaxInput: 7, MaxOutput: 9, CPUUserMicros: 7}
+	want := Counters{Keys: 3, UsedMemory: 30, MaxInput: 7, MaxOutput: 9, CPUUserMicros: 7, TrackedKeys: 12, TrackedPrefixes: 6}
 	if a != want {
 		t.Errorf("sum %+v, want %+v", a, want)
 	}

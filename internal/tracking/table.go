@@ -62,9 +62,10 @@ type kept struct {
 
 // Table is what a loop knows of its clients. The zero value is empty.
 type Table struct {
-	Heap    Heap // nil: it charges nobody
-	Limit   int  // of copies; 0: MaxCopies
-	Told    uint64
+	Heap    Heap   // nil: it charges nobody
+	Limit   int    // of copies; 0: MaxCopies
+	Told    uint64 // invalidations
+	Dropped uint64 // times that more was to be told than is queued, so that all clients forgot everything
 	byHash  map[uint64]*kept
 	size    int   // copies
 	bytes   int64 // that they take
@@ -308,6 +309,7 @@ func (t *Table) Changed(key string, actor uint64) {
 func (t *Table) queue(j job) {
 	j.cost = 1 + len(j.all) + len(j.key)/64
 	if t.queued+j.cost > max(maxQueued, 4*len(t.clients)) {
+		t.Dropped++
 		t.Flush()
 		return
 	}

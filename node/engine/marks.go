@@ -11,8 +11,8 @@ package engine
 // any of its marks, which counts as a change.
 
 const (
-	// maxMarks is how many marks an engine keeps, at most.
-	maxMarks = 1 << 20
+	// MaxMarks is how many marks an engine keeps, at most.
+	MaxMarks = 1 << 20
 	// marksPerTable is how many of these a table has, in slots for 4/3 as many at least.
 	marksPerTable = 512
 	firstSlots    = 16
@@ -30,6 +30,7 @@ type marked struct {
 type marks struct {
 	tables []markTable // nil before the first mark; a power of two
 	count  int
+	keys   int // that have marks: hashes that differ
 	dice   uint32
 }
 
@@ -51,7 +52,7 @@ func (e *Engine) Mark(p uint16, key []byte, w Watch) (ok bool) {
 	for {
 		s.mu.Lock()
 		if s.marks.tables == nil {
-			s.marks.tables = make([]markTable, powerFrom(max(1, maxMarks/marksPerTable/int64(len(e.shards)))))
+			s.marks.tables = make([]markTable, powerFrom(max(1, MaxMarks/marksPerTable/int64(len(e.shards)))))
 		}
 		tag := tagOf(s.seed.Load(), key)
 		t := s.marks.table(tag)
@@ -101,20 +102,21 @@ func (s *shard) forgetMarks() (bytes int64) {
 	for i := range s.marks.tables {
 		bytes += int64(len(s.marks.tables[i].slots)) * markSize
 	}
-	s.marks.tables, s.marks.count = nil, 0
+	s.marks.tables, s.marks.count, s.marks.keys = nil, 0, 0
 	s.noteDuties()
 	return bytes
 }
 
-// Marks returns how many marks there are.
-func (e *Engine) Marks() (count int) {
+// Marks returns how many marks there are, and how many keys have some.
+func (e *Engine) Marks() (marks, keys int) {
 	for i := range e.shards {
 		s := &e.shards[i]
 		s.mu.Lock()
-		count += s.marks.count
+		marks += s.marks.count
+		keys += s.marks.keys
 		s.mu.Unlock()
 	}
-	return count
+	return marks, keys
 }
 
 // TellChanges has Config.Changed called for each change of a key of a partition that is no copy, or not any
@@ -149,22 +151,39 @@ func (s *shard) tell(ref handle) {
 
 // put adds a mark, unless it is there.
 func (s *shard) put(t *markTable, m marked) {
+	known := false // the key has a mark
 	i := t.home(m.tag)
 	for ; t.slots[i].watcher != 0; i = t.next(i) {
-		if at := &t.slots[i]; at.tag == m.tag && at.watcher == m.watcher && at.hash == m.hash {
-			return
+		if at := &t.slots[i]; at.tag == m.tag && at.hash == m.hash {
+			if known = true; at.watcher == m.watcher {
+				return
+			}
 		}
 	}
 	if t.count >= marksPerTable {
 		s.dropMark(t)
+		known = t.has(m)
 		for i = t.home(m.tag); t.slots[i].watcher != 0; {
 			i = t.next(i)
 		}
+	}
+	if !known {
+		s.marks.keys++
 	}
 	t.slots[i] = m
 	t.count++
 	s.marks.count++
 	s.noting = true
+}
+
+// has reports whether there is a mark on the same key.
+func (t *markTable) has(m marked) bool {
+	for i := t.home(m.tag); t.slots[i].watcher != 0; i = t.next(i) {
+		if at := &t.slots[i]; at.tag == m.tag && at.hash == m.hash {
+			return true
+		}
+	}
+	return false
 }
 
 // dropMark drops any mark of a full table.
@@ -198,7 +217,7 @@ func (s *shard) revoke(tag uint32, ref handle) {
 
 // removeMark frees the slot i. It moves those behind it that would not be found any more.
 func (s *shard) removeMark(t *markTable, i int) {
-	mask := len(t.slots) - 1
+	mask, m := len(t.slots)-1, t.slots[i]
 	for j := t.next(i); t.slots[j].watcher != 0; j = t.next(j) {
 		if home := t.home(t.slots[j].tag); (j-home)&mask >= (j-i)&mask {
 			t.slots[i] = t.slots[j]
@@ -207,6 +226,9 @@ func (s *shard) removeMark(t *markTable, i int) {
 	}
 	t.slots[i] = marked{}
 	t.count--
+	if !t.has(m) {
+		s.marks.keys--
+	}
 	if s.marks.count--; s.marks.count == 0 {
 		s.noteDuties()
 	}

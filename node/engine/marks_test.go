@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -97,8 +98,8 @@ func TestMarksTellEveryChange(t *testing.T) {
 		if len(told) != want || want > 0 && !slices.Equal(told, []string{"7 70", "8 80"}) {
 			t.Errorf("%s tells %q", c.what, told)
 		}
-		if n := w.Marks(); n != 2-want {
-			t.Errorf("behind %s there are %d marks", c.what, n)
+		if n, keys := w.Marks(); n != 2-want || keys != n {
+			t.Errorf("behind %s there are %d marks on %d keys", c.what, n, keys)
 		}
 		w.ForgetMarks()
 		txn = w.Lock(p, 1)
@@ -251,8 +252,13 @@ func TestMarksModel(t *testing.T) {
 		forget(told)
 		marks[fmt.Sprint(watcher, " ", n)] = true
 	}
-	if n := w.Marks(); n != len(marks) || n < 10_000 {
-		t.Errorf("there are %d marks, want %d", n, len(marks))
+	marked := make(map[string]bool)
+	for m := range marks {
+		_, key, _ := strings.Cut(m, " ")
+		marked[key] = true
+	}
+	if n, keys := w.Marks(); n != len(marks) || n < 10_000 || keys != len(marked) {
+		t.Errorf("there are %d marks on %d keys, want %d on %d", n, keys, len(marks), len(marked))
 	}
 	used := w.Used()
 	w.ForgetMarks()
@@ -264,15 +270,16 @@ func TestMarksModel(t *testing.T) {
 // TestFullMarks: a table that is full drops marks, and tells of them.
 func TestFullMarks(t *testing.T) {
 	w := newWatched(t, 64<<20)
-	const keys = 2 * maxMarks / 8 // in one of the shards
+	const keys = 2 * MaxMarks / 8 // in one of the shards
 	for i := range keys {
 		w.mark(t, 8, fmt.Sprint("key", i), 1, uint64(i))
 	}
 	told, _ := w.take()
-	if n := w.Marks(); n+len(told) != keys || n > maxMarks/8 || n < maxMarks/8*9/10 {
-		t.Errorf("of %d marks %d are left, and %d were told", keys, n, len(told))
+	n, left := w.Marks()
+	if n+len(told) != keys || n > MaxMarks/8 || n < MaxMarks/8*9/10 || left != n {
+		t.Errorf("of %d marks %d are left, on %d keys, and %d were told", keys, n, left, len(told))
 	}
-	if slices.Sort(told); len(slices.Compact(told)) != keys-w.Marks() {
+	if slices.Sort(told); len(slices.Compact(told)) != keys-n {
 		t.Error("some are told twice")
 	}
 }
