@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/tracking"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -23,8 +24,6 @@ const (
 	maxLengths = 256
 	// followedSets is in how many maps the prefixes lie; a power of two.
 	followedSets = 256
-	// followMemory is what a prefix takes for a client or a pipe that follows it, beside twice its bytes.
-	followMemory = 256
 )
 
 // followedPrefixes says who wants word of keys that begin with which prefixes.
@@ -206,10 +205,7 @@ func (s *followedSet) clone() followedSet {
 // follow has the client's loop follow its prefixes. It returns the error to be answered, "" if there is none.
 func (cn *conn) follow(prefixes []string) (refusal string) {
 	before, charge := cn.follows, cn.followCharge
-	cn.follows, cn.followCharge = prefixes, 0
-	for _, p := range prefixes {
-		cn.followCharge += followCost(p)
-	}
+	cn.follows, cn.followCharge = prefixes, tracking.PrefixesCost(prefixes)
 	switch {
 	case !cn.Socket.TrySetOther(cn.otherBytes()):
 		refusal = errNoTracking
@@ -234,8 +230,6 @@ func (cn *conn) unfollow() {
 	cn.node.unfollow(here.watcher, alone)
 }
 
-func followCost(p string) int { return followMemory + 2*len(p) }
-
 // followFor: DUNLIN LISTEN of a prefix. The pipe that listens is told what begins with it.
 func (p *pipe) followFor(cn *conn, l *member.Listen) member.Heard {
 	name := string(l.Name)
@@ -243,17 +237,17 @@ func (p *pipe) followFor(cn *conn, l *member.Listen) member.Heard {
 	case had == (l.Count > 0):
 		return member.Noted
 	case had:
-		cn.followCharge -= followCost(name)
+		cn.followCharge -= tracking.PrefixCost(name)
 		cn.node.unfollow(p.watcher, []string{name})
 		return member.Noted
 	case p.watcher == nil && !p.watch(cn):
 		return member.TooMany
 	}
-	cn.followCharge += followCost(name)
+	cn.followCharge += tracking.PrefixCost(name)
 	if cn.Socket.TrySetOther(cn.otherBytes()) && cn.node.follow(p.watcher, []string{name}) {
 		return member.Noted
 	}
-	cn.followCharge -= followCost(name)
+	cn.followCharge -= tracking.PrefixCost(name)
 	cn.Socket.SetOther(cn.otherBytes())
 	return member.TooMany
 }

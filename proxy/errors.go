@@ -23,6 +23,7 @@ var (
 	errManyClaims     = wire("ERR a blocking command can name at most 256 keys")
 	errLongClaims     = wire("ERR the arguments of a command that waits can have at most 65536 bytes")
 	errBlocking       = wire("ERR blocking commands need protocol level 8, and this cluster speaks less: upgrade all members")
+	errNoTracking     = wire("ERR CLIENT TRACKING is not possible: there is no memory for its prefixes")
 	errTrackingLevel  = wire("ERR CLIENT TRACKING needs protocol level 14, and the cluster has not reached it: all members must be upgraded")
 	errTrackingInside = wire("ERR CLIENT TRACKING inside MULTI is not allowed")
 	errManyFollowed   = wire("ERR too many prefixes: all clients together can have 4096, of 256 different lengths")

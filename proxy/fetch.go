@@ -296,5 +296,8 @@ func (s *client) otherBytes() int {
 	if s.topics != nil {
 		n += s.topics.Bytes()
 	}
+	if s.tracker != nil {
+		n += s.tracker.charged
+	}
 	return n
 }

@@ -58,6 +58,7 @@ type tracker struct {
 	until   uint64 // the turn behind the newest command that reads
 	behind  heldBack
 	follows []string // prefixes that the worker listens to for it
+	charged int      // bytes of these, and of those that it is about to follow
 	obeys   *session.Tracking
 	asked   []following // what is not answered, by turns
 }
@@ -96,6 +97,11 @@ func (s *client) track() (answered bool) {
 		s.tracker = &tracker{Client: s.w.tracking.table.Join(s, s.actor())}
 	}
 	t, before := s.tracker, s.tracker.obeys
+	if !s.chargePrefixes() {
+		s.trackAsBefore(before)
+		s.answer(errNoTracking)
+		return true
+	}
 	waits := s.obey()
 	if waits == 0 && len(t.asked) == 0 {
 		return false
@@ -103,6 +109,27 @@ func (s *client) track() (answered bool) {
 	t.asked = append(t.asked, following{seq: s.tail, waits: waits, before: before})
 	s.issue()
 	return true
+}
+
+// chargePrefixes charges the prefixes that the session is about to follow. It reports false if there is no memory.
+func (s *client) chargePrefixes() (ok bool) {
+	t := s.tracker
+	before := t.charged
+	t.charged = tracking.PrefixesCost(s.state.Tracking.Prefixes)
+	if ok = s.conn.TrySetOther(s.otherBytes()); !ok {
+		t.charged = before
+	}
+	return ok
+}
+
+// trackAsBefore has the session go on with what it had asked for before a CLIENT TRACKING that is refused; nil: nothing.
+func (s *client) trackAsBefore(before *session.Tracking) {
+	if s.state.SetTracking(before); before == nil {
+		s.untrack()
+		return
+	}
+	s.chargePrefixes() // no more than now
+	s.obey()
 }
 
 // obey has the session track as its state says. It returns how many prefixes it begins to follow.
@@ -162,11 +189,7 @@ func (s *client) notFollowed(seq uint64) {
 	}
 	refused := t.asked[at:]
 	t.asked = t.asked[:at:at]
-	if s.state.SetTracking(refused[0].before); refused[0].before == nil {
-		s.untrack()
-	} else {
-		s.obey()
-	}
+	s.trackAsBefore(refused[0].before)
 	for _, f := range refused {
 		s.reply(f.seq, errManyFollowed)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -256,4 +257,53 @@ func TestCopiesAreToldOfMarks(t *testing.T) {
 	reads.want(">2 $10 invalidate _")
 	follows.send("PING")
 	follows.want("+PONG")
+}
+
+// TestFollowedPrefixesAreCharged: prefixes take memory of the session that follows them, as long as it does. Without it
+// CLIENT TRACKING is refused, and leaves the one before.
+func TestFollowedPrefixesAreCharged(t *testing.T) {
+	room := &budget{most: 64 << 20}
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Buffers = room })
+	c.nodes[0].set(func(n *fakeNode) { n.listen = func([]string) member.Heard { return member.Noted } })
+	c.level = ring.Level
+	c.route(func(int) int { return 0 })
+	s := c.dial()
+	s.send("HELLO 3")
+	s.reply()
+	s.send("CLIENT TRACKING ON BCAST PREFIX first")
+	s.want("+OK")
+	const size, count = 4000, 60
+	var line strings.Builder
+	prefixes := []string{"first"}
+	for i := range count {
+		prefixes = append(prefixes, fmt.Sprintf("%04d%s", i, strings.Repeat("x", size)))
+		fmt.Fprint(&line, " PREFIX ", prefixes[i+1])
+	}
+	var before int64
+	c.onLoop(func(w *worker) {
+		before = w.account.Other()
+		room.most = 0
+		w.clients[0].state.SetTracking(&session.Tracking{BCast: true, Prefixes: prefixes})
+		if !w.clients[0].track() {
+			t.Error("it is not answered")
+		}
+		room.most = 64 << 20
+	})
+	s.want(strings.TrimSuffix(string(errNoTracking), "\r\n"))
+	s.send("CLIENT TRACKINGINFO")
+	s.want("%3 $5 flags ~2 $2 on $5 bcast $8 redirect :0 $8 prefixes *1 $5 first")
+	s.send("CLIENT TRACKING ON BCAST" + line.String())
+	s.want("+OK")
+	took := func() (bytes int64) {
+		c.onLoop(func(w *worker) { bytes = w.account.Other() - before })
+		return bytes
+	}
+	if n := took(); n < 2*size*count {
+		t.Errorf("%d bytes are charged for the prefixes, want %d", n, 2*size*count)
+	}
+	s.send("CLIENT TRACKING OFF")
+	s.want("+OK")
+	if n := took(); n > size {
+		t.Errorf("%d bytes are charged when nobody follows prefixes any more", n)
+	}
 }

@@ -14,10 +14,14 @@ const (
 	MaxCopies = 1 << 20
 	// copySize is what a copy takes in the Go heap beside twice its name, in bytes.
 	copySize = 160
+	// jobSize is what something to be told takes there, beside a name.
+	jobSize = 96
+	// prefixSize is what a prefix takes for a client, beside twice its bytes.
+	prefixSize = 256
 	// maxQueued is how much is queued, at most: a client that is to be told counts, and so do 64 bytes of a key's name.
 	// With more, all clients forget everything.
 	maxQueued = 64 << 10
-	// chargeAtOnce is how many bytes a Table charges at a time.
+	// chargeAtOnce is how many bytes a Table charges at a time, for copies and for what it has to tell.
 	chargeAtOnce = 64 << 10
 )
 
@@ -66,12 +70,14 @@ type Table struct {
 	Limit   int    // of copies; 0: MaxCopies
 	Told    uint64 // invalidations
 	Dropped uint64 // times that more was to be told than is queued, so that all clients forgot everything
-	byHash  map[uint64]*kept
-	size    int   // copies
-	bytes   int64 // that they take
-	charged int64
-	era     uint64 // how often all were dropped
-	clients []*Client
+
+	byHash   map[uint64]*kept
+	size     int    // copies
+	ofCopies int64  // bytes
+	ofJobs   int64  // bytes
+	charged  int64  // bytes, for both: a little more
+	era      uint64 // how often all were dropped
+	clients  []*Client
 
 	prefixes map[string][]*Client // jobs have the same lists: who leaves gets them another
 	lengths  []int                // of the prefixes, each once, ascending
@@ -89,6 +95,14 @@ type job struct {
 	key   string
 	all   []*Client // who is still to be told
 	cost  int
+}
+
+// size is what the job takes in the Go heap, in bytes. The clients of a flush are counted with themselves.
+func (j *job) size() int64 {
+	if j.what == flushed {
+		return 0
+	}
+	return jobSize + int64(len(j.key))
 }
 
 type what uint8
@@ -131,7 +145,7 @@ func (t *Table) addLength(n int) {
 	}
 }
 
-// Leave removes a client: it is told nothing more. Go forgets its copies.
+// Leave removes a client: it is told nothing more. Go forgets its copies. The last one takes everything along.
 func (t *Table) Leave(c *Client) {
 	if c.sink == nil {
 		return
@@ -143,7 +157,11 @@ func (t *Table) Leave(c *Client) {
 	t.clients[last] = nil
 	t.clients = t.clients[:last]
 	t.unfollow(c, nil)
-	if len(c.copies) > 0 && c.era == t.era {
+	switch {
+	case len(t.clients) == 0: // nobody is to be told
+		t.Flush()
+		t.refund(t.charged)
+	case len(c.copies) > 0 && c.era == t.era:
 		t.leaving = append(t.leaving, c)
 	}
 }
@@ -197,12 +215,8 @@ func (t *Table) Add(c *Client, key []byte) (ok bool) {
 		t.dropAny()
 		t.renew(c) // that may have dropped all
 	}
-	for size := copyCost(len(key)); t.bytes+size > t.charged; {
-		more := max(size, chargeAtOnce)
-		if t.Heap != nil && !t.Heap.Charge(more) {
-			return false
-		}
-		t.charged += more
+	if !t.take(&t.ofCopies, copyCost(len(key))) {
+		return false
 	}
 	x := &kept{hash: Hash(key), key: string(key), client: c}
 	if c.copies == nil {
@@ -217,7 +231,6 @@ func (t *Table) Add(c *Client, key []byte) (ok bool) {
 	}
 	t.byHash[x.hash] = x
 	t.size++
-	t.bytes += copyCost(len(key))
 	return true
 }
 
@@ -273,14 +286,32 @@ func (t *Table) remove(x *kept) {
 	}
 	delete(x.client.copies, x.key)
 	t.size--
-	t.bytes -= copyCost(len(x.key))
-	if idle := t.charged - t.bytes; idle > 2*chargeAtOnce {
-		t.charged -= chargeAtOnce
-		t.refund(chargeAtOnce)
+	t.give(&t.ofCopies, copyCost(len(x.key)))
+}
+
+// take charges so many bytes more of copies or jobs. It reports false, and charges nothing, if there is no memory.
+func (t *Table) take(of *int64, size int64) (ok bool) {
+	if lacks := t.ofCopies + t.ofJobs + size - t.charged; lacks > 0 {
+		more := max(lacks, chargeAtOnce)
+		if t.Heap != nil && !t.Heap.Charge(more) {
+			return false
+		}
+		t.charged += more
+	}
+	*of += size
+	return true
+}
+
+// give is the opposite of take. Some room stays charged, so that there are jobs without memory too.
+func (t *Table) give(of *int64, size int64) {
+	*of -= size
+	if idle := t.charged - t.ofCopies - t.ofJobs; idle > 2*chargeAtOnce {
+		t.refund(idle - chargeAtOnce)
 	}
 }
 
 func (t *Table) refund(bytes int64) {
+	t.charged -= bytes
 	if t.Heap != nil && bytes > 0 {
 		t.Heap.Refund(bytes)
 	}
@@ -308,7 +339,7 @@ func (t *Table) Changed(key string, actor uint64) {
 // queue adds a job, or has all clients forget everything if there would be too much to do.
 func (t *Table) queue(j job) {
 	j.cost = 1 + len(j.all) + len(j.key)/64
-	if t.queued+j.cost > max(maxQueued, 4*len(t.clients)) {
+	if t.queued+j.cost > max(maxQueued, 4*len(t.clients)) || !t.take(&t.ofJobs, j.size()) {
 		t.Dropped++
 		t.Flush()
 		return
@@ -322,6 +353,7 @@ func (t *Table) queue(j job) {
 func (t *Table) Flush() {
 	t.dropCopies()
 	t.queued = 0
+	t.give(&t.ofJobs, t.ofJobs)
 	switch {
 	case len(t.clients) == 0:
 		t.jobs = nil
@@ -371,10 +403,9 @@ func (t *Table) appendOthers(all []*Client, of func(*Client) bool) []*Client {
 
 // dropCopies drops all copies. What is queued of them finds none.
 func (t *Table) dropCopies() {
-	t.byHash, t.size, t.bytes, t.leaving = nil, 0, 0, nil
+	t.byHash, t.size, t.leaving = nil, 0, nil
 	t.era++
-	t.refund(t.charged)
-	t.charged = 0
+	t.give(&t.ofCopies, t.ofCopies)
 }
 
 // Busy reports whether Go has something to do.
@@ -401,6 +432,7 @@ func (t *Table) Go(steps int) (left int) {
 			continue
 		}
 		t.queued -= t.jobs[0].cost
+		t.give(&t.ofJobs, t.jobs[0].size())
 		t.jobs[0] = job{}
 		if t.jobs = t.jobs[1:]; len(t.jobs) == 0 {
 			t.jobs = nil
@@ -433,10 +465,15 @@ func (t *Table) forget(c *Client) {
 	c.sink.Flush()
 }
 
-// Close gives all memory back.
-func (t *Table) Close() {
-	t.clients = nil
-	t.Flush()
+// PrefixCost is what a prefix takes for a client that follows it, in bytes.
+func PrefixCost(prefix string) int { return prefixSize + 2*len(prefix) }
+
+// PrefixesCost is PrefixCost of several.
+func PrefixesCost(prefixes []string) (bytes int) {
+	for _, p := range prefixes {
+		bytes += PrefixCost(p)
+	}
+	return bytes
 }
 
 // Actor is by what members name one connection of a process. It is not 0.

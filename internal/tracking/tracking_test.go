@@ -315,8 +315,13 @@ func TestMemory(t *testing.T) {
 	if n < 3*chargeAtOnce/(copySize+20) || table.Copies() != n {
 		t.Errorf("%d copies fit, of %d", table.Copies(), n)
 	}
+	h.limit *= 10
+	full := h.used
 	for i := range n {
 		table.Gone(hash(fmt.Sprint("key", i)), 0)
+	}
+	if more := h.used - full; more < int64(n)*jobSize-chargeAtOnce {
+		t.Errorf("%d bytes are charged for what is to be told of %d keys", more, n)
 	}
 	for table.Busy() {
 		table.Go(100)
@@ -325,8 +330,37 @@ func TestMemory(t *testing.T) {
 		t.Errorf("told %d, and %d bytes are still charged", len(a.told), h.used)
 	}
 	add(t, &table, a, "k")
-	if table.Close(); h.used != 0 {
-		t.Errorf("%d bytes are still charged", h.used)
+	table.Gone(hash("k"), 0)
+	if table.Leave(a.Client); h.used != 0 || table.Busy() {
+		t.Errorf("%d bytes are still charged when the last client has gone", h.used)
+	}
+}
+
+// TestNoMemoryToTell: without memory to queue what is to be told, everybody forgets all, and what was queued is not
+// charged any more.
+func TestNoMemoryToTell(t *testing.T) {
+	h := &heap{limit: chargeAtOnce}
+	table := Table{Heap: h}
+	a, p := join(&table, 1, false), join(&table, 2, false, "x")
+	add(t, &table, a, "k")
+	for range 2 {
+		for i := 0; table.Dropped == 0; i++ {
+			if i > chargeAtOnce/jobSize {
+				t.Fatal("it needs no memory")
+			}
+			table.Changed(fmt.Sprint("x", i), 0)
+		}
+		a.Reads()
+		p.want(t, &table, "*")
+		a.want(t, &table, "*")
+		table.Dropped = 0
+	}
+	if table.ofJobs != 0 || table.ofCopies != 0 {
+		t.Errorf("%d and %d bytes are left of jobs and copies", table.ofJobs, table.ofCopies)
+	}
+	table.Leave(a.Client)
+	if table.Leave(p.Client); h.used != 0 {
+		t.Errorf("%d bytes are still charged when the last client has gone", h.used)
 	}
 }
 
