@@ -122,7 +122,7 @@ bench: ## compare Dunlin with redis-server, memcached and twemproxy, about ten m
 	go run ./bench/race --picture bin/race.svg $(RACE)
 
 .PHONY: bench-types
-bench-types: ## compare collections and scripts with redis-server and twemproxy, about twenty minutes (RACE=--short: three)
+bench-types: ## compare collections, scripts and pub/sub with redis-server and twemproxy, about half an hour (RACE=--short: five)
 	go run ./bench/race --types all $(RACE)
 
 .PHONY: bench-scale

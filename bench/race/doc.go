@@ -5,7 +5,7 @@
 //	go run ./bench/race --rounds 1 --work get16,get1-c1    # less
 //	go run ./bench/race --full --picture race.svg          # the whole matrix, and a picture
 //	go run ./bench/race --curves all                       # what a command costs as a cluster or its load grows
-//	go run ./bench/race --types all                        # hashes, sets, sorted sets, lists and scripts (types.go)
+//	go run ./bench/race --types all                        # collections, scripts, tracking, pub/sub (types.go)
 //
 // # Terms
 //

@@ -45,11 +45,11 @@ func main() {
 	flag.IntVar(&o.keys, "keys", 1_000_000, "keys of 64 bytes that every peer is filled with; a tenth of it of 256 and of 1,024")
 	flag.StringVar(&o.binary, "binary", "", "a dunlin binary; empty: build one from this checkout")
 	flag.StringVar(&o.curves, "curves", "", "no race, but what a command costs as one thing grows; some of: all,"+strings.Join(namesOf(curves, curveName), ","))
-	flag.StringVar(&o.types, "types", "", "no race, but collections and scripts: all, or some of "+strings.Join(namesOf(typesParts, typesPartName), ","))
+	flag.StringVar(&o.types, "types", "", "no race, but collections, scripts, tracking and pub/sub: all, or some of "+strings.Join(namesOf(typesParts, typesPartName), ","))
 	flag.BoolVar(&o.amount.short, "short", false, "of collections, fewer and shorter runs: two minutes")
 	flag.BoolVar(&o.amount.huge, "huge", false, "of collections, values of 10 million elements, too")
 	flag.StringVar(&o.picture, "picture", "", "write an SVG picture of the results to this file")
-	flag.DurationVar(&o.limit, "limit", 0, "end the race after this time, with what was measured; 0: 30 minutes, with --full two hours")
+	flag.DurationVar(&o.limit, "limit", 0, "end the race after this time, with what was measured; 0: 30 minutes, with --types 45, with --full two hours")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "race:", err)
@@ -78,8 +78,11 @@ func (o *options) check() (work []workload, entered []peer, err error) {
 	}
 	if o.limit == 0 {
 		o.limit = 30 * time.Minute
+		if o.types != "" {
+			o.limit = 45 * time.Minute
+		}
 		if o.full {
-			o.limit *= 4
+			o.limit = 2 * time.Hour
 		}
 	}
 	return work, entered, nil

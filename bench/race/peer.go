@@ -86,10 +86,10 @@ func (l *live) add(p *process, err error) error {
 	return err
 }
 
-func (l *live) addRedis(s *stable, tools map[string]string, name, addr string) error {
+func (l *live) addRedis(s *stable, tools map[string]string, name, addr string, more ...string) error {
 	host, port, _ := net.SplitHostPort(addr) // freeAddr made it
-	return l.add(s.start(roleNode, name, tools[redisServer],
-		"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--maxclients", maxClients))
+	return l.add(s.start(roleNode, name, tools[redisServer], append([]string{
+		"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--maxclients", maxClients}, more...)...))
 }
 
 func startRedis(s *stable, tools map[string]string) (*live, error) {

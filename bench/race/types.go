@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// The types mode (--types) compares collections (hashes, sets, sorted sets and lists) and scripts. It has four parts.
+// The types mode (--types) compares collections (hashes, sets, sorted sets and lists), scripts, tracked reads and
+// pub/sub. It has six parts.
 //
 //	elements   what an element takes in memory, and an operation on it in processor time, for values of
 //	           10 to a million elements: a node beside redis-server, one connection, pipelines of 64
@@ -21,6 +22,8 @@ import (
 //	beside     what clients of small keys wait while a hash of 10 million fields is read, copied, deleted,
 //	           evicted and moved
 //	scripts    short and long ones: a node beside redis-server, 50 clients, pipelines of 1 and 16
+//	tracking   GETs of clients that track beside those of others: 50 clients, pipelines of 1 and 16
+//	publish    PUBLISH to 1, 100 and 10,000 subscribers, at one server and at three
 //
 // redis-benchmark is one thread, and slower than most servers: see the processor time.
 
@@ -28,6 +31,7 @@ import (
 type typesPart struct {
 	name  string
 	peers []string
+	own   []peer // which no other part has
 	run   func(r *race, ctx context.Context, o typesOptions, w io.Writer) error
 }
 
@@ -38,10 +42,12 @@ type typesOptions struct {
 }
 
 var typesParts = []typesPart{
-	{"elements", []string{"redis", "dunlin-node"}, (*race).runElements},
-	{"commands", []string{"redis", "dunlin-node", "twemproxy+3", "dunlin+3"}, (*race).runCommands},
-	{"beside", []string{"redis", "dunlin-node", moving}, (*race).runBeside},
-	{"scripts", []string{"redis", "dunlin-node"}, (*race).runScripts},
+	{"elements", []string{"redis", "dunlin-node"}, nil, (*race).runElements},
+	{"commands", []string{"redis", "dunlin-node", "twemproxy+3", "dunlin+3"}, nil, (*race).runCommands},
+	{"beside", []string{"redis", "dunlin-node", moving}, nil, (*race).runBeside},
+	{"scripts", []string{"redis", "dunlin-node"}, nil, (*race).runScripts},
+	{"tracking", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runTracking},
+	{"publish", []string{"redis", "dunlin-node", "dunlin+3"}, []peer{{redisCluster, []string{redisServer}, startRedisCluster}}, (*race).runPublish},
 }
 
 func typesPartName(p typesPart) string { return p.name }
@@ -55,7 +61,7 @@ func (r *race) runTypes(ctx context.Context, s *stable, picked []typesPart, o ty
 				entered = append(entered, p)
 			}
 		}
-		bad := r.prepare(ctx, s, entered)
+		bad := r.prepare(ctx, s, append(entered, part.own...))
 		if bad == nil {
 			bad = r.awaitCollections(ctx)
 		}

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -81,6 +83,54 @@ func TestTypesEnd(t *testing.T) {
 	for _, part := range typesParts {
 		if err := part.run(r, ctx, typesOptions{short: true}, io.Discard); err == nil && part.name == "elements" {
 			t.Errorf("%s does not say that it was ended", part.name)
+		}
+	}
+}
+
+// TestAudience: a batch has arrived when all subscribers have all of it, in whatever pieces.
+func TestAudience(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const subscribers, batches = 5, 3
+	publish := make(chan string)
+	var servers sync.WaitGroup
+	servers.Go(func() {
+		var conns []net.Conn
+		for range subscribers {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			if _, err := io.ReadFull(conn, make([]byte, len(subscribeRequest))); err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, subscribeReply)
+			conns = append(conns, conn)
+		}
+		for frames := range publish {
+			for i, conn := range conns {
+				_, _ = io.WriteString(conn, frames[:i])
+				_, _ = io.WriteString(conn, frames[i:])
+			}
+		}
+	})
+	defer servers.Wait()
+	defer close(publish)
+	defer l.Close()
+	a, err := seat(t.Context(), []string{l.Addr().String()}, subscribers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	for batch := range batches {
+		frames := strings.Repeat(publishedFrame, batch+1)
+		a.want.Add(int64(subscribers * len(frames)))
+		publish <- frames
+		if err := a.await(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/bench/histogram"
+)
+
+// PUBLISH to many subscribers of one channel. A batch is published in one pipeline, and the next one when all
+// subscribers have all of it. So a batch of one message shows how long it takes to the last subscriber, and a larger
+// one how many a second are delivered.
+const (
+	publishBytes = 64 // of a message
+	// publishLeast is how many batches a run has at least.
+	publishLeast = 5
+	// publishLimit bounds one batch.
+	publishLimit = 30 * time.Second
+	// publishDials is how many subscribers connect at a time.
+	publishDials = 32
+)
+
+var (
+	publishSubscribers = []int{1, 100, 10_000}
+	publishBatches     = []int{1, 16}
+)
+
+// The bytes on the wire: all of one kind are alike.
+var (
+	subscribeRequest = "*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n"
+	subscribeReply   = "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
+	publishMessage   = strings.Repeat("x", publishBytes)
+	publishedFrame   = fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$%d\r\n%s\r\n", publishBytes, publishMessage)
+)
+
+// hall is a peer, and where its subscribers connect.
+type hall struct {
+	*live
+	name  string
+	addrs []string
+}
+
+// halls are the peers: of clusters without a proxy, or at their nodes, subscribers connect to all nodes in turn.
+func (r *race) halls() (all []hall) {
+	for _, l := range r.live {
+		all = append(all, hall{l, l.name, []string{l.addr}})
+		var nodes []string
+		for _, p := range l.procs {
+			for _, flag := range []string{"--listen", "--port"} {
+				if at := slices.Index(p.cmd.Args, flag); at >= 0 && p.role == roleNode {
+					addr := p.cmd.Args[at+1]
+					if flag == "--port" {
+						addr = net.JoinHostPort("127.0.0.1", addr)
+					}
+					nodes = append(nodes, addr)
+				}
+			}
+		}
+		switch {
+		case l.name == redisCluster:
+			all[len(all)-1].addrs = nodes
+		case len(nodes) > 1:
+			all = append(all, hall{l, l.name + ", at nodes", nodes})
+		}
+	}
+	return all
+}
+
+// redisCluster is the peer of three redis-servers that pass every message on to each other.
+const redisCluster = "redis cluster, 3"
+
+// startRedisCluster starts a Redis Cluster whose first server has all slots: channels of classic pub/sub have none.
+func startRedisCluster(s *stable, tools map[string]string) (*live, error) {
+	l := &live{name: redisCluster}
+	var addrs, buses []string
+	for i := range backends {
+		addr, bus, name := freeAddr(), freeAddr(), fmt.Sprintf("redis-cluster-%d", i)
+		addrs, buses = append(addrs, addr), append(buses, bus)
+		if err := l.addRedis(s, tools, name, addr, "--cluster-enabled", "yes", "--cluster-config-file", filepath.Join(s.dir, name+".conf"),
+			"--cluster-port", portOf(bus)); err != nil {
+			return l, err
+		}
+	}
+	l.addr = addrs[0]
+	told := 0 // servers that know what they need
+	l.serving = func(ctx context.Context) error {
+		for ; told < backends; told++ {
+			words := []string{"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}
+			if told > 0 {
+				words = []string{"CLUSTER", "MEET", "127.0.0.1", portOf(addrs[0]), portOf(buses[0])}
+			}
+			if _, err := askOnce(ctx, addrs[told], words...); err != nil {
+				return err
+			}
+		}
+		for _, addr := range addrs {
+			text, err := askOnce(ctx, addr, "CLUSTER", "INFO")
+			if err != nil {
+				return err
+			}
+			for _, want := range []string{"cluster_state:ok\r\n", fmt.Sprintf("cluster_known_nodes:%d\r\n", backends)} {
+				if !strings.Contains(text, want) {
+					return fmt.Errorf("CLUSTER INFO of %s is without %q", addr, want)
+				}
+			}
+		}
+		return nil
+	}
+	return l, nil
+}
+
+// askOnce executes a command over a connection of its own.
+func askOnce(ctx context.Context, addr string, words ...string) (reply string, err error) {
+	t, err := dialTalk(ctx, addr)
+	if err != nil {
+		return "", err
+	}
+	defer t.close()
+	return t.do(words...)
+}
+
+func portOf(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
+
+// audience is the subscribers of one run.
+type audience struct {
+	conns []net.Conn
+	bytes atomic.Int64 // that they have received
+	want  atomic.Int64
+	all   chan struct{} // they have what is wanted
+	ended sync.WaitGroup
+}
+
+// seat connects subscribers.
+func seat(ctx context.Context, addrs []string, count int) (a *audience, err error) {
+	a = &audience{conns: make([]net.Conn, count), all: make(chan struct{}, 1)}
+	var next atomic.Int64
+	errs := make([]error, min(count, publishDials))
+	var dials sync.WaitGroup
+	for d := range errs {
+		dials.Go(func() {
+			for i := int(next.Add(1)) - 1; i < count && errs[d] == nil; i = int(next.Add(1)) - 1 {
+				a.conns[i], errs[d] = subscriberAt(ctx, addrs[i%len(addrs)])
+			}
+		})
+	}
+	dials.Wait()
+	if err := errors.Join(errs...); err != nil {
+		a.close()
+		return nil, err
+	}
+	for _, conn := range a.conns {
+		a.ended.Go(func() { a.listen(conn) })
+	}
+	return a, nil
+}
+
+func subscriberAt(ctx context.Context, addr string) (conn net.Conn, err error) {
+	conn, err = (&net.Dialer{Timeout: askLimit}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	reply := make([]byte, len(subscribeReply))
+	_ = conn.SetDeadline(time.Now().Add(publishLimit)) // reading shows an error
+	if _, err = io.WriteString(conn, subscribeRequest); err == nil {
+		_, err = io.ReadFull(conn, reply)
+	}
+	if err == nil && string(reply) != subscribeReply {
+		err = fmt.Errorf("SUBSCRIBE answers %q", reply)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return conn, nil
+}
+
+// listen counts what a subscriber receives until it is closed.
+func (a *audience) listen(conn net.Conn) {
+	buf := make([]byte, 4<<10)
+	for {
+		n, err := conn.Read(buf)
+		if n > 0 && a.bytes.Add(int64(n)) == a.want.Load() {
+			a.all <- struct{}{}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (a *audience) close() {
+	for _, conn := range a.conns {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	}
+	a.ended.Wait()
+}
+
+// await waits until all subscribers have so many messages more.
+func (a *audience) await(ctx context.Context) error {
+	select {
+	case <-a.all:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(publishLimit):
+		return fmt.Errorf("subscribers have %d bytes after %v, and wait for %d", a.bytes.Load(), publishLimit, a.want.Load())
+	}
+}
+
+// published is what one run measured.
+type published struct {
+	deliveries float64 // a second
+	cpu        float64 // microseconds of processor time a delivery
+	waits      histogram.Histogram
+}
+
+// runPublish publishes to audiences of all sizes at all peers in turns, and prints what it took.
+func (r *race) runPublish(ctx context.Context, o typesOptions, w io.Writer) error {
+	rounds, length := r.rounds, r.length
+	if o.short {
+		rounds, length = 1, r.length/4
+	}
+	halls := r.halls()
+	results := map[string][]*published{}
+	at := func(h hall, subscribers, batch int) string { return fmt.Sprint(h.name, " ", subscribers, " ", batch) }
+	for round := range rounds {
+		for _, subscribers := range publishSubscribers {
+			for i := range halls {
+				h := halls[(i+round)%len(halls)]
+				for _, batch := range publishBatches {
+					x, err := r.publish(ctx, h, subscribers, batch, length)
+					switch {
+					case ctx.Err() != nil:
+						return context.Cause(ctx)
+					case err != nil:
+						r.notef("%d messages to %d subscribers on %s failed: %v", batch, subscribers, h.name, err)
+					default:
+						results[at(h, subscribers, batch)] = append(results[at(h, subscribers, batch)], x)
+					}
+				}
+			}
+		}
+	}
+	var lines []string
+	for _, subscribers := range publishSubscribers {
+		for _, batch := range publishBatches {
+			for _, h := range halls {
+				all := results[at(h, subscribers, batch)]
+				if len(all) == 0 {
+					continue
+				}
+				wait := func(q float64) string {
+					return strconv.FormatFloat(medianOf(all, func(x *published) float64 { return millis(x.waits.Quantile(q)) }), 'f', 2, 64)
+				}
+				lines = append(lines, fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%.1f\t%.2f", subscribers, batch, h.name, wait(0.5), wait(0.99),
+					medianOf(all, func(x *published) float64 { return x.deliveries })/1000,
+					medianOf(all, func(x *published) float64 { return x.cpu })))
+			}
+		}
+	}
+	fmt.Fprintf(w, "\nPUBLISH of %d bytes to one channel, medians of %d rounds: ms until the last subscriber has the last message of a batch;"+
+		"\nthousand messages that are delivered a second, and µs of the servers' processor time for each.\n\n", publishBytes, rounds)
+	writeTable(w, "subscribers\tbatch\tpeer\tp50\tp99\tdelivered\tµs", lines)
+	return nil
+}
+
+// publish measures batches of messages for a time.
+func (r *race) publish(ctx context.Context, h hall, subscribers, batch int, length time.Duration) (x *published, err error) {
+	fmt.Fprintf(r.say, "%d messages to %d subscribers on %s\n", batch, subscribers, h.name)
+	a, err := seat(ctx, h.addrs, subscribers)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	t, err := dialTalk(ctx, h.addrs[0])
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	x = &published{}
+	round := func() error {
+		begin := time.Now()
+		a.want.Add(int64(batch * subscribers * len(publishedFrame)))
+		for range batch {
+			t.send("PUBLISH", "c", publishMessage)
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+		for range batch {
+			if _, err := t.reply(true); err != nil {
+				return err
+			}
+		}
+		if err := a.await(ctx); err != nil {
+			return err
+		}
+		x.waits.Add(time.Since(begin), 1)
+		return nil
+	}
+	if err := round(); err != nil { // connections between servers are made at the first message
+		return nil, err
+	}
+	x.waits = histogram.Histogram{}
+	c, err := costOf(h.live, func() (done int, err error) {
+		for begin := time.Now(); done < publishLeast || time.Since(begin) < length; done++ {
+			if err := round(); err != nil {
+				return done, err
+			}
+		}
+		return done, nil
+	})
+	each := float64(batch * subscribers)
+	x.deliveries, x.cpu = c.ops*each, c.cpu/each/1000
+	return x, err
+}
