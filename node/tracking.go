@@ -108,9 +108,21 @@ func (ws *watchers) unwatch(w *watcher, e *engine.Engine) {
 	list := slices.Clone(*ws.byID.Load())
 	list[w.id] = nil
 	ws.byID.Store(&list)
-	ws.followed.leaveAll(w, e)
+	if ws.followed.end(w, e) {
+		w.loop.Post(func() { ws.leaveOn(w.loop, e) })
+	}
 	if ws.live--; ws.live == 0 {
 		e.ForgetMarks()
+	}
+}
+
+// leaveOn goes on with removing prefixes of watchers that have ended.
+func (ws *watchers) leaveOn(l *netloop.Loop, e *engine.Engine) {
+	ws.mu.Lock()
+	more := ws.followed.leaveSome(e)
+	ws.mu.Unlock()
+	if more {
+		l.Post(func() { ws.leaveOn(l, e) })
 	}
 }
 

@@ -24,6 +24,8 @@ const (
 	maxLengths = 256
 	// followedSets is in how many maps the prefixes lie; a power of two.
 	followedSets = 256
+	// leaveAtOnce is how many sets lose the prefixes of a watcher that has ended in one turn.
+	leaveAtOnce = 16
 )
 
 // followedPrefixes says who wants word of keys that begin with which prefixes.
@@ -34,6 +36,9 @@ type followedPrefixes struct {
 	// watchers.mu protects these.
 	count    int
 	ofLength map[int]int // how many prefixes have a length
+	tells    bool        // the engine tells changes
+	ended    []*watcher  // whose prefixes are removed in turns
+	next     int         // in sets: what comes next, for the first of these
 }
 
 // followedSet has some of the prefixes. It does not change.
@@ -85,13 +90,17 @@ func (n *Node) follow(w *watcher, prefixes []string) (ok bool) {
 	n.watchers.mu.Lock()
 	defer n.watchers.mu.Unlock()
 	f := &n.watchers.followed
-	had := f.count > 0
 	var joined []string
 	for _, p := range prefixes {
 		if w.follows[p] {
 			continue
 		}
-		if ok = f.join(p, w); !ok {
+		if ok = f.join(p, w); !ok && len(f.ended) > 0 {
+			for f.leaveSome(n.engine) { // it has the place of those who have gone
+			}
+			ok = f.join(p, w)
+		}
+		if !ok {
 			for _, p := range joined {
 				f.leave(p, w)
 			}
@@ -99,7 +108,7 @@ func (n *Node) follow(w *watcher, prefixes []string) (ok bool) {
 		}
 		joined = append(joined, p)
 	}
-	f.obey(had, n.engine)
+	f.obey(n.engine)
 	return true
 }
 
@@ -108,22 +117,22 @@ func (n *Node) unfollow(w *watcher, prefixes []string) {
 	n.watchers.mu.Lock()
 	defer n.watchers.mu.Unlock()
 	f := &n.watchers.followed
-	had := f.count > 0
 	for _, p := range prefixes {
 		f.leave(p, w)
 	}
-	f.obey(had, n.engine)
+	f.obey(n.engine)
 }
 
-// obey has the engine tell changes while there are prefixes. had: there were some before.
-func (f *followedPrefixes) obey(had bool, e *engine.Engine) {
+// obey has the engine tell changes while there are prefixes.
+func (f *followedPrefixes) obey(e *engine.Engine) {
 	var lengths *[]int
 	if f.count > 0 {
 		all := slices.Sorted(maps.Keys(f.ofLength))
 		lengths = &all
 	}
 	f.lengths.Store(lengths)
-	if has := f.count > 0; has != had {
+	if has := f.count > 0; has != f.tells {
+		f.tells = has
 		e.TellChanges(has)
 	}
 }
@@ -160,26 +169,54 @@ func (f *followedPrefixes) leave(p string, w *watcher) {
 	}
 }
 
-// leaveAll is leave for all prefixes of a watcher.
-func (f *followedPrefixes) leaveAll(w *watcher, e *engine.Engine) {
-	if len(w.follows) == 0 {
+// end begins to remove the prefixes of a watcher that has ended. It reports whether leaveSome has to go on.
+func (f *followedPrefixes) end(w *watcher, e *engine.Engine) (more bool) {
+	if len(w.follows) <= leaveAtOnce {
+		for p := range w.follows {
+			f.leave(p, w)
+		}
+		f.obey(e)
+		return false
+	}
+	f.ended = append(f.ended, w)
+	return f.leaveSome(e)
+}
+
+// leaveSome removes some prefixes of watchers that have ended, and reports whether there are more.
+func (f *followedPrefixes) leaveSome(e *engine.Engine) (more bool) {
+	for left := leaveAtOnce; len(f.ended) > 0 && left > 0; left-- {
+		w := f.ended[0]
+		f.leaveSet(&f.sets[f.next], w)
+		if f.next++; f.next == followedSets || len(w.follows) == 0 {
+			w.follows = nil
+			f.ended[0], f.next = nil, 0
+			f.ended = f.ended[1:]
+			f.obey(e)
+		}
+	}
+	return len(f.ended) > 0
+}
+
+// leaveSet removes the prefixes of a watcher from a set.
+func (f *followedPrefixes) leaveSet(at *atomic.Pointer[followedSet], w *watcher) {
+	set := at.Load()
+	if set == nil {
 		return
 	}
-	for i := range f.sets {
-		set := f.sets[i].Load()
-		if set == nil {
+	var next followedSet // nil: it has none of them
+	for p := range *set {
+		if !w.follows[p] {
 			continue
 		}
-		next := set.clone()
-		for p := range *set {
-			if w.follows[p] {
-				f.remove(next, p, w)
-			}
+		if next == nil {
+			next = set.clone()
 		}
-		f.sets[i].Store(&next)
+		f.remove(next, p, w)
+		delete(w.follows, p)
 	}
-	w.follows = nil
-	f.obey(true, e)
+	if next != nil {
+		at.Store(&next)
+	}
 }
 
 // remove ends that w follows p, in a set that is not shown yet.

@@ -155,11 +155,53 @@ func TestLengthsOfPrefixes(t *testing.T) {
 	if n.follow(other, []string{"y", strings.Repeat("y", maxLengths)}) || len(other.follows) != 0 {
 		t.Errorf("one length too many: %d prefixes are followed", len(other.follows))
 	}
-	n.watchers.followed.leaveAll(w, n.engine)
+	n.watchers.followed.end(w, n.engine)
 	if !n.follow(other, []string{strings.Repeat("y", maxLengths)}) {
 		t.Error("the only length is refused")
 	}
-	n.watchers.followed.leaveAll(other, n.engine)
+	f := &n.watchers.followed
+	f.end(other, n.engine)
+	for f.leaveSome(n.engine) {
+	}
+	if f.count != 0 || f.tells || len(f.ended) > 0 || len(f.ofLength) > 0 || len(w.follows)+len(other.follows) > 0 {
+		t.Errorf("nobody follows anything, and %d prefixes of %d lengths are left", f.count, len(f.ofLength))
+	}
+}
+
+// TestManyPrefixesLeaveInTurns: what a watcher with many prefixes leaves behind goes in turns, and whoever comes
+// meanwhile has its place.
+func TestManyPrefixesLeaveInTurns(t *testing.T) {
+	n := startLeveled(t)
+	f := &n.watchers.followed
+	names := func(first string) (all []string) {
+		for i := range maxFollowed {
+			all = append(all, fmt.Sprint(first, i))
+		}
+		return all
+	}
+	w, other := &watcher{}, &watcher{}
+	if !n.follow(w, names("w")) || n.follow(other, []string{"o"}) {
+		t.Fatal("another number of prefixes is followed than can be")
+	}
+	turns := 1
+	for more := f.end(w, n.engine); more; more = f.leaveSome(n.engine) {
+		if turns++; turns == 2 && f.count < maxFollowed/2 {
+			t.Errorf("%d prefixes are left behind the first turn", f.count)
+		}
+	}
+	if f.count != 0 || f.tells || turns < followedSets/leaveAtOnce {
+		t.Errorf("%d prefixes are left behind %d turns", f.count, turns)
+	}
+	w = &watcher{}
+	if !n.follow(w, names("w")) || !f.end(w, n.engine) || !n.follow(other, names("o")) {
+		t.Fatal("those who come do not have the place of those who go")
+	}
+	if f.count != maxFollowed || !f.tells || len(f.ended) > 0 || len(other.follows) != maxFollowed {
+		t.Errorf("%d prefixes are followed, want %d", f.count, maxFollowed)
+	}
+	f.end(other, n.engine)
+	for f.leaveSome(n.engine) {
+	}
 }
 
 // TestFlushesAreToldApart: a pipe that listens is told of a FLUSHALL that each node executes in another way than of
