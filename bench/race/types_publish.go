@@ -43,37 +43,16 @@ var (
 	publishedFrame   = fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$%d\r\n%s\r\n", publishBytes, publishMessage)
 )
 
-// hall is a peer, and where its subscribers connect.
-type hall struct {
-	*live
-	name  string
-	addrs []string
-}
-
-// halls are the peers: of clusters without a proxy, or at their nodes, subscribers connect to all nodes in turn.
-func (r *race) halls() (all []hall) {
-	for _, l := range r.live {
-		all = append(all, hall{l, l.name, []string{l.addr}})
-		var nodes []string
-		for _, p := range l.procs {
-			for _, flag := range []string{"--listen", "--port"} {
-				if at := slices.Index(p.cmd.Args, flag); at >= 0 && p.role == roleNode {
-					addr := p.cmd.Args[at+1]
-					if flag == "--port" {
-						addr = net.JoinHostPort("127.0.0.1", addr)
-					}
-					nodes = append(nodes, addr)
-				}
-			}
-		}
-		switch {
-		case l.name == redisCluster:
-			all[len(all)-1].addrs = nodes
-		case len(nodes) > 1:
-			all = append(all, hall{l, l.name + ", at nodes", nodes})
-		}
+// doors returns where subscribers connect to a peer: to all servers of a Redis Cluster in turn.
+func doors(l *live) (addrs []string) {
+	if l.name != redisCluster {
+		return []string{l.addr}
 	}
-	return all
+	for _, p := range l.procs {
+		args := p.cmd.Args
+		addrs = append(addrs, net.JoinHostPort("127.0.0.1", args[slices.Index(args, "--port")+1]))
+	}
+	return addrs
 }
 
 // redisCluster is the peer of three redis-servers that pass every message on to each other.
@@ -233,22 +212,21 @@ func (r *race) runPublish(ctx context.Context, o typesOptions, w io.Writer) erro
 	if o.short {
 		rounds, length = 1, r.length/4
 	}
-	halls := r.halls()
 	results := map[string][]*published{}
-	at := func(h hall, subscribers, batch int) string { return fmt.Sprint(h.name, " ", subscribers, " ", batch) }
+	at := func(l *live, subscribers, batch int) string { return fmt.Sprint(l.name, " ", subscribers, " ", batch) }
 	for round := range rounds {
 		for _, subscribers := range publishSubscribers {
-			for i := range halls {
-				h := halls[(i+round)%len(halls)]
+			for i := range r.live {
+				l := r.live[(i+round)%len(r.live)]
 				for _, batch := range publishBatches {
-					x, err := r.publish(ctx, h, subscribers, batch, length)
+					x, err := r.publish(ctx, l, subscribers, batch, length)
 					switch {
 					case ctx.Err() != nil:
 						return context.Cause(ctx)
 					case err != nil:
-						r.notef("%d messages to %d subscribers on %s failed: %v", batch, subscribers, h.name, err)
+						r.notef("%d messages to %d subscribers on %s failed: %v", batch, subscribers, l.name, err)
 					default:
-						results[at(h, subscribers, batch)] = append(results[at(h, subscribers, batch)], x)
+						results[at(l, subscribers, batch)] = append(results[at(l, subscribers, batch)], x)
 					}
 				}
 			}
@@ -257,15 +235,15 @@ func (r *race) runPublish(ctx context.Context, o typesOptions, w io.Writer) erro
 	var lines []string
 	for _, subscribers := range publishSubscribers {
 		for _, batch := range publishBatches {
-			for _, h := range halls {
-				all := results[at(h, subscribers, batch)]
+			for _, l := range r.live {
+				all := results[at(l, subscribers, batch)]
 				if len(all) == 0 {
 					continue
 				}
 				wait := func(q float64) string {
 					return strconv.FormatFloat(medianOf(all, func(x *published) float64 { return millis(x.waits.Quantile(q)) }), 'f', 2, 64)
 				}
-				lines = append(lines, fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%.1f\t%.2f", subscribers, batch, h.name, wait(0.5), wait(0.99),
+				lines = append(lines, fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%.1f\t%.2f", subscribers, batch, l.name, wait(0.5), wait(0.99),
 					medianOf(all, func(x *published) float64 { return x.deliveries })/1000,
 					medianOf(all, func(x *published) float64 { return x.cpu })))
 			}
@@ -278,14 +256,15 @@ func (r *race) runPublish(ctx context.Context, o typesOptions, w io.Writer) erro
 }
 
 // publish measures batches of messages for a time.
-func (r *race) publish(ctx context.Context, h hall, subscribers, batch int, length time.Duration) (x *published, err error) {
-	fmt.Fprintf(r.say, "%d messages to %d subscribers on %s\n", batch, subscribers, h.name)
-	a, err := seat(ctx, h.addrs, subscribers)
+func (r *race) publish(ctx context.Context, l *live, subscribers, batch int, length time.Duration) (x *published, err error) {
+	fmt.Fprintf(r.say, "%d messages to %d subscribers on %s\n", batch, subscribers, l.name)
+	addrs := doors(l)
+	a, err := seat(ctx, addrs, subscribers)
 	if err != nil {
 		return nil, err
 	}
 	defer a.close()
-	t, err := dialTalk(ctx, h.addrs[0])
+	t, err := dialTalk(ctx, addrs[0])
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +294,7 @@ func (r *race) publish(ctx context.Context, h hall, subscribers, batch int, leng
 		return nil, err
 	}
 	x.waits = histogram.Histogram{}
-	c, err := costOf(h.live, func() (done int, err error) {
+	c, err := costOf(l, func() (done int, err error) {
 		for begin := time.Now(); done < publishLeast || time.Since(begin) < length; done++ {
 			if err := round(); err != nil {
 				return done, err
