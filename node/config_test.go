@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -19,24 +20,31 @@ func startLimited(t *testing.T, memory int64, eviction string) *Node {
 	return startNode(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = memory, eviction, time.Hour })
 }
 
-// fillWith sets keys fill:0, fill:1... of the length until one is refused, or so
-// many are there, and returns how many were stored.
+// fillWith sets keys fill:0, fill:1... of the length, a few at once, until one is refused, or so many
+// are there, and returns how many were stored.
 func (c *client) fillWith(length, atMost int, options ...string) (stored int) {
 	c.t.Helper()
-	value := make([]byte, length)
-	for stored < atMost {
-		args := [][]byte{[]byte("SET"), fmt.Append(nil, "fill:", stored), value}
-		for _, o := range options {
-			args = append(args, []byte(o))
+	value, atOnce := make([]byte, length), max(1, 4<<10/length)
+	for from, full := 0, false; from < atMost && !full; from += atOnce {
+		var input []byte
+		to := min(from+atOnce, atMost)
+		for i := from; i < to; i++ {
+			args := [][]byte{[]byte("SET"), fmt.Append(nil, "fill:", i), value}
+			for _, o := range options {
+				args = append(args, []byte(o))
+			}
+			input = resp.AppendRequest(input, args...)
 		}
-		c.sendArgs(args...)
-		switch got := c.next(); got {
-		case "OK":
-			stored++
-		case oomReply:
-			return stored
-		default:
-			c.t.Fatalf("SET fill:%d answers %s", stored, got)
+		c.sendRaw(input)
+		for i := from; i < to; i++ {
+			switch got := c.next(); got {
+			case "OK":
+				stored++
+			case oomReply:
+				full = true
+			default:
+				c.t.Fatalf("SET fill:%d answers %s", i, got)
+			}
 		}
 	}
 	return stored

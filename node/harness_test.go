@@ -158,7 +158,6 @@ func (c *client) read() []byte {
 	c.t.Helper()
 	c.conn.SetReadDeadline(time.Now().Add(max(replyTimeout, c.patience)))
 	var s resp.Scanner
-	piece := make([]byte, 64<<10)
 	for {
 		switch s.Scan(c.in) {
 		case resp.Done:
@@ -168,14 +167,17 @@ func (c *client) read() []byte {
 		case resp.Malformed:
 			c.t.Fatalf("malformed reply %q", c.in)
 		}
-		n, err := c.conn.Read(piece)
+		if cap(c.in)-len(c.in) < 4<<10 { // memory for many replies at once
+			c.in = append(make([]byte, 0, 2*len(c.in)+32<<10), c.in...)
+		}
+		n, err := c.conn.Read(c.in[len(c.in):cap(c.in)])
 		if err != nil {
 			if ne, ok := err.(net.Error); ok && ne.Timeout() {
 				c.t.Fatalf("no reply within %v, have %q", replyTimeout, c.in)
 			}
 			return nil
 		}
-		c.in = append(c.in, piece[:n]...)
+		c.in = c.in[:len(c.in)+n]
 	}
 }
 

@@ -423,7 +423,7 @@ func TestLongScriptsRest(t *testing.T) {
 	if asked.Load() > 0 {
 		t.Error("a short script rests")
 	}
-	c.want("EVAL 'for i = 1, 2e7 do end' 1 k", "(nil)")
+	c.want("EVAL 'for i = 1, 4e6 do end' 1 k", "(nil)")
 	if asked.Load() == 0 {
 		t.Error("a long script does not rest")
 	}

@@ -15,9 +15,15 @@ import (
 
 // bigValue is a value of n bytes that looks like no other piece of itself.
 func bigValue(n int, seed byte) []byte {
+	var rows [256][256]byte // the race detector watches each byte that is made, but not each one that is copied
+	for x := range rows {
+		for j := range rows[x] {
+			rows[x][j] = byte(j^x) + seed
+		}
+	}
 	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i^i>>8^i>>16) + seed
+	for at := 0; at < n; at += len(rows) {
+		copy(b[at:], rows[byte(at>>8^at>>16)][:])
 	}
 	return b
 }
@@ -49,9 +55,10 @@ func (c *client) nextBig(value []byte) string {
 	if got, ok := resp.DecodeBulk(reply); ok && bytes.Equal(got, value) {
 		return "BIG"
 	}
-	reply = bytes.ReplaceAll(reply, resp.AppendBulk(nil, value), []byte("+BIG\r\n"))
-	text := conversation.Text(reply)
-	return text
+	if len(reply) > len(value) {
+		reply = bytes.ReplaceAll(reply, resp.AppendBulk(nil, value), []byte("+BIG\r\n"))
+	}
+	return conversation.Text(reply)
 }
 
 // settled is what the engine uses when all that is gone has been given back. It may differ by a few

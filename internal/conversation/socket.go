@@ -15,6 +15,7 @@ import (
 type Socket struct {
 	Addr string
 	conn net.Conn
+	buf  []byte // what was read last, before it is part of a reply
 }
 
 // Connect is Talker's. The connection before it is closed.
@@ -45,10 +46,12 @@ func (s *Socket) Talk(t *testing.T, request [][]byte, expectClose bool) (reply [
 		return reply, err == nil || errors.Is(err, syscall.ECONNRESET)
 	}
 	var scan resp.Scanner
-	buf := make([]byte, 64<<10)
+	if s.buf == nil {
+		s.buf = make([]byte, 64<<10)
+	}
 	for scan.Scan(reply) == resp.NeedMore {
-		n, err := s.conn.Read(buf)
-		reply = append(reply, buf[:n]...)
+		n, err := s.conn.Read(s.buf)
+		reply = append(reply, s.buf[:n]...)
 		if err != nil {
 			return reply, true
 		}

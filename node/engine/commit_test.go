@@ -16,6 +16,7 @@ func (e *Engine) deny(yes bool) {
 // TestNoMoreIsCommitted: where the system commits no more memory to the process, values are refused,
 // or others make room. Nothing faults, nothing stays charged, and what is there stays as it is.
 func TestNoMoreIsCommitted(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4})
 	large := pattern(100_000, 1)
 	mustSet(t, e, 1, "large", large)
@@ -78,6 +79,7 @@ func TestNoMoreIsCommitted(t *testing.T) {
 
 // TestResetUncommits: after a Reset the system has committed no more to the engine than before.
 func TestResetUncommits(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4})
 	mustSet(t, e, 2, "large", make([]byte, 30<<20))
 	for i := range 200_000 {

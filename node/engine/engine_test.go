@@ -116,6 +116,7 @@ func TestLimitsOfLengths(t *testing.T) {
 }
 
 func TestNewNamesTheSmallestLimit(t *testing.T) {
+	oneGoroutine(t)
 	_, err := New(Config{MaxBytes: 1, Shards: 32})
 	var shards int
 	var limit, smallest int64

@@ -120,6 +120,7 @@ func (f *bagFeed) compare(p uint16) {
 // A follower has what the owner has, if its snapshot is taken between changes, in chunks, and
 // changes come as deltas.
 func TestFeedParts(t *testing.T) {
+	oneGoroutine(t)
 	f := newBagFeed(t, 7)
 	const p = 5
 	for range 4000 {

@@ -265,6 +265,7 @@ func (f *feedModel) compare() {
 
 // At the end of every round the copy holds exactly what the owner does.
 func TestFeedModel(t *testing.T) {
+	oneGoroutine(t)
 	rounds, steps := 5, 4000
 	if testing.Short() {
 		rounds, steps = 2, 2000

@@ -63,6 +63,7 @@ func TestHoldStopsTime(t *testing.T) {
 // TestHoldKeepsRecords: whatever comes to a full engine, no record of a held partition is evicted,
 // under each policy that evicts.
 func TestHoldKeepsRecords(t *testing.T) {
+	oneGoroutine(t)
 	for _, policy := range []Policy{AllKeys, VolatileTTL} {
 		e := open(t, Config{MaxBytes: testMin, Shards: 1, Policy: policy})
 		key := func(i int) []byte { return fmt.Appendf(nil, "key %d", i) }

@@ -138,6 +138,7 @@ func TestFlood(t *testing.T) {
 
 // TestFloodIsDropped drops a flooded partition, in slices, with other work in between.
 func TestFloodIsDropped(t *testing.T) {
+	oneGoroutine(t)
 	const p, keys, seed = 11, 3000, 4711
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 16, Seed: seed})
 	fill := func() {
@@ -170,6 +171,7 @@ func TestFloodIsDropped(t *testing.T) {
 // TestFloodedWalk holds a walk to its promise while the crowd grows and shrinks, and the walk goes
 // on in an engine where other keys are in the crowd.
 func TestFloodedWalk(t *testing.T) {
+	oneGoroutine(t)
 	const p, stay, seed = 11, 2000, 4711
 	a := open(t, Config{MaxBytes: 64 << 20, Shards: 4, Seed: seed})
 	b := open(t, Config{MaxBytes: 64 << 20, Shards: 16, Seed: seed})

@@ -58,6 +58,7 @@ func TestIndexOfAnySize(t *testing.T) {
 
 // TestDropOfALargeIndex drops an index whose directory has several pages.
 func TestDropOfALargeIndex(t *testing.T) {
+	oneGoroutine(t)
 	const p, keys = 77, 220_000
 	e := open(t, Config{MaxBytes: 192 << 20, Shards: 64})
 	key := make([]byte, 4)

@@ -317,6 +317,7 @@ func TestPinOutlivesTheEngine(t *testing.T) {
 // TestWarmExtents: the memory of one body becomes another's without being given back in between,
 // and nothing of the first shows in the second.
 func TestWarmExtents(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 8 << 20, Shards: 1})
 	full := bytes.Repeat([]byte{0xFF}, 100_000)
 	mustSet(t, e, 1, "k", full)

@@ -113,6 +113,7 @@ func TestMarksTellEveryChange(t *testing.T) {
 
 // TestActorsOfChanges: what a command changes is told with its actor, and what expires or is evicted without.
 func TestActorsOfChanges(t *testing.T) {
+	oneGoroutine(t)
 	const p = 2
 	w := newWatched(t, 4<<20)
 	txn := w.Lock(p, 1)
@@ -218,6 +219,7 @@ func TestTellChanges(t *testing.T) {
 
 // TestMarksModel compares the marks with a map, through growth, full tables and changes.
 func TestMarksModel(t *testing.T) {
+	oneGoroutine(t)
 	w := newWatched(t, 64<<20)
 	dice := rand.New(rand.NewPCG(1, 2))
 	marks := make(map[string]bool) // "watcher hash"

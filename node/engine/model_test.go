@@ -359,6 +359,7 @@ func modelBytes(b uint32) string {
 }
 
 func TestModel(t *testing.T) {
+	oneGoroutine(t)
 	const steps = 40_000
 	seed := *modelSeed
 	if seed == 0 {

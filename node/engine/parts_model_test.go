@@ -334,6 +334,7 @@ func (m *bagModel) finish() {
 }
 
 func TestPartsModel(t *testing.T) {
+	oneGoroutine(t)
 	const steps = 20_000
 	seed := *modelSeed
 	if seed == 0 {

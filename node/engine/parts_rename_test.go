@@ -153,6 +153,7 @@ func (f *bagFeed) heal(p uint16) {
 // A follower renames what it has, wherever the snapshot of the value is, and asks for what it
 // lacks.
 func TestFeedRename(t *testing.T) {
+	oneGoroutine(t)
 	for seed := range uint64(10) {
 		f := newBagFeed(t, seed)
 		const p = 5
@@ -192,6 +193,7 @@ func TestFeedRename(t *testing.T) {
 
 // A part that is asked for by SizeOf is as long as the other one.
 func TestSizeOf(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1, Forms: bags()})
 	makeBag(t, e, 1, "a", 1, 1)
 	with(e, 1, 1, func(x Txn) {

@@ -131,6 +131,7 @@ func TestPartsNumbers(t *testing.T) {
 
 // A freed number is given out again, so that numbers stay near to what there is.
 func TestPartsReuseNumbers(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1, Forms: bags()})
 	makeBag(t, e, 1, "bag", 20_000, 10)
 	with(e, 1, 1, func(x Txn) {
@@ -155,6 +156,7 @@ func TestPartsReuseNumbers(t *testing.T) {
 // Whatever a command takes after Reserve is there, and nothing is evicted for it; what it spares is
 // not evicted by Reserve.
 func TestReserve(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 4 << 20, Shards: 1, Forms: bags()})
 	makeBag(t, e, 1, "source", 300, 1000)
 	makeBag(t, e, 1, "target", 300, 1000)
@@ -204,6 +206,7 @@ func TestReserve(t *testing.T) {
 // A big value dies in one step. Its parts are freed in slices; whoever needs memory does that
 // before it evicts anything.
 func TestDoomedParts(t *testing.T) {
+	oneGoroutine(t)
 	const n = 30_000
 	e := open(t, Config{MaxBytes: 16 << 20, Shards: 1, Forms: bags()})
 	s := e.shardOf(1)
@@ -276,6 +279,7 @@ func TestRootsClock(t *testing.T) {
 
 // Parts of sparse pages move together when memory is needed, and their values do not notice.
 func TestPartsMove(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 8 << 20, Shards: 1, Policy: NoEviction, Forms: bags()})
 	makeBag(t, e, 1, "bag", 24_000, 200)
 	with(e, 1, 1, func(x Txn) {

@@ -9,6 +9,7 @@ import (
 // TestDensityOfHighLimits: a key costs as much where the limit is beyond what 32 bits name in grains
 // of 8 bytes as where it is not.
 func TestDensityOfHighLimits(t *testing.T) {
+	oneGoroutine(t)
 	const keys = 200_000
 	var costs []float64
 	for _, limit := range []int64{16 << 30, 64 << 30} { // pages of one size
@@ -28,6 +29,7 @@ func TestDensityOfHighLimits(t *testing.T) {
 
 // TestWindows: shards of all windows share one budget, and lookups that wait together span windows.
 func TestWindows(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 32 << 20, Shards: 8, windowReach: 256 << 20})
 	if len(e.windows) != 4 {
 		t.Fatalf("there are %d windows", len(e.windows))
@@ -60,6 +62,7 @@ func TestWindows(t *testing.T) {
 
 // TestFullWindow: what all falls into one window has room for that, and no more.
 func TestFullWindow(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 200 << 20, Shards: 16, windowReach: 64 << 20})
 	for i := range 4096 {
 		mustSet(t, e, 1, fmt.Sprint("other", i), make([]byte, 1000))

@@ -44,7 +44,6 @@ func (l *Link) Send(b []byte) error {
 func (l *Link) Receive(deadline time.Time) ([]byte, error) {
 	_ = l.Conn.SetReadDeadline(deadline)
 	var scan resp.Scanner
-	piece := make([]byte, 16<<10)
 	for {
 		switch scan.Scan(l.In) {
 		case resp.Done:
@@ -54,9 +53,20 @@ func (l *Link) Receive(deadline time.Time) ([]byte, error) {
 		case resp.Malformed:
 			return nil, fmt.Errorf("malformed reply %.80q", l.In)
 		}
-		n, err := l.Conn.Read(piece)
-		if l.In = append(l.In, piece[:n]...); err != nil && n == 0 {
+		had := len(l.In)
+		var err error
+		if l.In, err = readMore(l.Conn, l.In); err != nil && len(l.In) == had {
 			return nil, err
 		}
 	}
+}
+
+// readMore appends to in what a connection has received. Replies that were cut from the front of in stay as they
+// are. It allocates memory for many replies at once: a test reads a million of them.
+func readMore(conn net.Conn, in []byte) ([]byte, error) {
+	if cap(in)-len(in) < 4<<10 {
+		in = append(make([]byte, 0, 2*len(in)+32<<10), in...)
+	}
+	n, err := conn.Read(in[len(in):cap(in)])
+	return in[:len(in)+n], err
 }

@@ -50,7 +50,6 @@ func (w *Wire) Send(b []byte) {
 func (w *Wire) Read() ([]byte, error) {
 	_ = w.Conn.SetReadDeadline(time.Now().Add(ReplyTimeout))
 	var s resp.Scanner
-	piece := make([]byte, 64<<10)
 	for {
 		switch s.Scan(w.In) {
 		case resp.Done:
@@ -60,9 +59,9 @@ func (w *Wire) Read() ([]byte, error) {
 		case resp.Malformed:
 			return nil, fmt.Errorf("malformed reply %.100q", w.In)
 		}
-		n, err := w.Conn.Read(piece)
-		w.In = append(w.In, piece[:n]...)
-		if err != nil && n == 0 {
+		had := len(w.In)
+		var err error
+		if w.In, err = readMore(w.Conn, w.In); err != nil && len(w.In) == had {
 			if len(w.In) > 0 {
 				return nil, fmt.Errorf("closed within a reply, after %.100q: %w", w.In, err)
 			}
