@@ -50,6 +50,7 @@ type options struct {
 	busyPoll   time.Duration
 
 	drainTimeout time.Duration // how long a stopping node waits for others to take its data
+	levelSettle  time.Duration // see gossip.Config; 0: as long as that says
 
 	requirePass, requirePassFile string
 
@@ -107,6 +108,11 @@ func (o *options) addMember(f *pflag.FlagSet) {
 	f.StringVar(&o.advertise, "advertise", "", "host or IP at which other members and clients reach this one")
 	f.StringSliceVar(&o.join, "join", nil,
 		"gossip addresses of members to join; a name may resolve to several addresses")
+	const settle = "level-settle" // for tests, which start many clusters of one build
+	f.DurationVar(&o.levelSettle, settle, 0, "how long all members must have spoken a higher protocol level before the cluster uses it (0: 5s)")
+	if err := f.MarkHidden(settle); err != nil {
+		panic("BUG: " + err.Error())
+	}
 }
 
 func (o *options) addNode(f *pflag.FlagSet) {

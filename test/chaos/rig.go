@@ -153,7 +153,7 @@ func StartWith(t testing.TB, o Options) *Rig {
 func newRig(t testing.TB, seed uint64, o Options) *Rig {
 	t.Helper()
 	c := harness.StartClusterWith(t, harness.StartOptions{
-		Nodes: 3, Proxies: 2, Relayed: o.relayed, Network: o.Network, Clocks: o.Clocks, Path: o.path,
+		Nodes: 3, Proxies: 2, Relayed: o.relayed, Network: o.Network, Clocks: o.Clocks, Path: o.path, Settles: true,
 		Flags: o.Flags, NodeFlags: append([]string{"--copies", strconv.Itoa(o.Copies)}, o.NodeFlags...),
 	})
 	x := &Rig{T: t, C: c, Options: o, Seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}, losses: map[string]int{}}

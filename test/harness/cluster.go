@@ -19,7 +19,13 @@ type StartOptions struct {
 	Network        *Network        // gives each member a namespace; nil: the loopback interface
 	Clocks         []time.Duration // offsets of the members' wall clocks, nodes first
 	Path           string          // binary to run; "": the one under test
+	// Settles: the protocol level of the cluster rises as late as in production, not after levelSettle.
+	Settles bool
 }
+
+// levelSettle is how long members of one build must have spoken a higher protocol level before the cluster
+// uses it.
+const levelSettle = 200 * time.Millisecond
 
 // Cluster is the members of one test.
 type Cluster struct {
@@ -68,6 +74,9 @@ func StartClusterWith(t testing.TB, o StartOptions) *Cluster {
 			m.Flags = append(m.Flags, o.NodeFlags...)
 		}
 		m.Env, m.Path = o.Env, o.Path
+		if !o.Settles && o.Path == "" {
+			m.Env = append(slices.Clip(m.Env), "DUNLIN_LEVEL_SETTLE="+levelSettle.String())
+		}
 		m.Launch()
 	}
 	c.WaitReady()

@@ -33,7 +33,7 @@ func Eventually(t testing.TB, within time.Duration, what string, holds func() bo
 func SleepUpTo(d time.Duration, rng *rand.Rand) { time.Sleep(time.Duration(rng.Int64N(int64(d)))) }
 
 // AwaitLevel waits until all nodes behind a proxy serve commands on collections: a cluster speaks
-// their protocol level from some seconds after its start.
+// their protocol level from a second or more after its start.
 func AwaitLevel(t testing.TB, proxy string) {
 	t.Helper()
 	w := DialWire(t, proxy)
