@@ -626,15 +626,17 @@ func TestTransactionOfGoneClient(t *testing.T) {
 // TestTransactionsWaitForEachOther: of two slow transactions on one partition, the second begins
 // when the first has ended.
 func TestTransactionsWaitForEachOther(t *testing.T) {
+	const slow = 8
 	n := startNode(t)
+	n.holdPatience = time.Hour // the last one waits for the others, however busy the machine is
 	var all sync.WaitGroup
 	for range 3 {
 		c := dial(t, n.Addr())
-		slowTransaction(c, n, 20)
+		slowTransaction(c, n, slow)
 		all.Go(func() {
 			got := c.do("EXEC")
 			first, _, _ := strings.Cut(got, "\n")
-			if !strings.HasSuffix(got, "22) "+strings.TrimPrefix(first, "1) ")) {
+			if !strings.HasSuffix(got, fmt.Sprintf("%d) %s", slow+2, strings.TrimPrefix(first, "1) "))) {
 				t.Errorf("EXEC answers %s", got)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/freeport"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -77,7 +78,11 @@ func (n *fakeNode) waiting(count int) {
 
 func newFakeNode(t testing.TB, name string) *fakeNode {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Choose() // a test may close it: nobody else gets it then
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", freeport.Loopback(port))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,13 +163,15 @@ func (c *caching) settle(truth map[string]string) error {
 	}
 }
 
-// cachingRound has clients read and others write, for a while. Then no copy may stay that is stale.
-func cachingRound(t *testing.T, writers []*harness.Wire, clients []*caching, meanwhile func()) {
+// cachingRound has clients read and others write while meanwhile runs, and until each of them has had so many
+// turns behind that. Then no copy may stay that is stale.
+func cachingRound(t *testing.T, writers []*harness.Wire, clients []*caching, turns int64, meanwhile func()) {
 	t.Helper()
 	end := make(chan struct{})
 	var done sync.WaitGroup
 	errs := make(chan error, len(writers)+len(clients))
-	run := func(turn func(dice *rand.Rand) error) {
+	taken := make([]atomic.Int64, len(writers)+len(clients)) // turns, by each
+	run := func(i int, turn func(dice *rand.Rand) error) {
 		dice := rand.New(rand.NewPCG(rand.Uint64(), 1))
 		done.Go(func() {
 			for {
@@ -181,11 +184,12 @@ func cachingRound(t *testing.T, writers []*harness.Wire, clients []*caching, mea
 					errs <- err
 					return
 				}
+				taken[i].Add(1)
 			}
 		})
 	}
-	for _, w := range writers {
-		run(func(dice *rand.Rand) error {
+	for i, w := range writers {
+		run(i, func(dice *rand.Rand) error {
 			key := cacheKey(dice.IntN(cacheKeys))
 			line := []string{"INCR %s", "DEL %s", "SET %s 7 PX 5", "INCRBY %s 100"}[dice.IntN(4)]
 			if err := w.Write(fmt.Appendf(nil, line+"\r\n", key)); err != nil {
@@ -195,10 +199,21 @@ func cachingRound(t *testing.T, writers []*harness.Wire, clients []*caching, mea
 			return err
 		})
 	}
-	for _, c := range clients {
-		run(c.read)
+	for i, c := range clients {
+		run(len(writers)+i, c.read)
 	}
 	meanwhile()
+	begun := make([]int64, len(taken))
+	for i := range taken {
+		begun[i] = taken[i].Load()
+	}
+	harness.Eventually(t, harness.ReadyTimeout, "all have had their turns", func() bool {
+		late := false
+		for i := range taken {
+			late = late || taken[i].Load() < begun[i]+turns
+		}
+		return !late || len(errs) > 0
+	})
 	close(end)
 	done.Wait()
 	select {
@@ -235,7 +250,7 @@ func TestTrackedCopies(t *testing.T) {
 	c := harness.StartCluster(t, 3, 2)
 	writers, clients := cachingClients(t, c)
 	for range 20 {
-		cachingRound(t, writers, clients, func() { time.Sleep(50 * time.Millisecond) })
+		cachingRound(t, writers, clients, 50, func() {})
 	}
 	for _, c := range clients {
 		if c.told == 0 || c.kept == 0 {
@@ -288,12 +303,16 @@ func TestTrackedCopiesWhileNodesComeAndGo(t *testing.T) {
 		writers[0].Do("INCR " + cacheKey(n))
 	}
 	settleAll(t, writers[0], clients)
-	pause := func() { time.Sleep(500 * time.Millisecond) }
+	const turns = 200
 	for range 3 {
-		cachingRound(t, writers, clients, func() { n4.Term(30 * time.Second); pause() })
-		cachingRound(t, writers, clients, func() { n4.Start(); pause() })
-		cachingRound(t, writers, clients, pause)
+		cachingRound(t, writers, clients, turns, func() { n4.Term(30 * time.Second) })
+		cachingRound(t, writers, clients, turns, n4.Start)
+		cachingRound(t, writers, clients, turns, func() {})
 	}
-	cachingRound(t, writers, clients, func() { c.Node(2).Kill(); time.Sleep(5 * time.Second) })
-	cachingRound(t, writers, clients, pause)
+	c.Members = append(slices.Clone(members), n4)
+	cachingRound(t, writers, clients, turns, func() {
+		c.Node(2).Kill()
+		c.Converge(harness.ReadyTimeout)
+	})
+	cachingRound(t, writers, clients, turns, func() {})
 }

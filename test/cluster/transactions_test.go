@@ -21,25 +21,34 @@ func TestRelaxedTransactions(t *testing.T) {
 }
 
 // TestCompareAndSet lets clients of two proxies watch and increment the same counters. No increment
-// may be lost.
+// may be lost. On a busy machine a node may be silent for so long that its pipes are given up: then the
+// outcome of an EXEC is unknown, which may have incremented its counter, once.
 func TestCompareAndSet(t *testing.T) {
 	t.Parallel()
 	const clients, increments, counters = 6, 40, 3
 	c := harness.StartCluster(t, 3, 2)
 	var wg sync.WaitGroup
+	var unknown atomic.Int64
 	for i := range clients {
 		w := harness.DialWire(t, c.Proxy(i%2).Addr)
 		wg.Go(func() {
 			for done := 0; done < increments; {
 				key := fmt.Sprintf("counter:%d", done%counters)
 				w.Want("WATCH "+key, "OK")
-				n, _ := strconv.Atoi(strings.Trim(conversation.Text(w.Do("GET "+key)), `"`))
+				value := conversation.Text(w.Do("GET " + key))
+				if strings.HasPrefix(value, "(error) TRYAGAIN") {
+					w.Want("UNWATCH", "OK")
+					continue
+				}
+				n, _ := strconv.Atoi(strings.Trim(value, `"`))
 				w.Want("MULTI", "OK")
 				w.Want(fmt.Sprintf("SET %s %d", key, n+1), "QUEUED")
 				w.Want(fmt.Sprintf("INCR {%s}:times", key), "QUEUED")
 				switch got := conversation.Text(w.Do("EXEC")); {
 				case strings.HasPrefix(got, "1) OK\n2) (integer) "):
 					done++
+				case strings.HasSuffix(got, "outcome unknown"):
+					unknown.Add(1)
 				case got != "(nil)":
 					t.Errorf("EXEC answers %s", got)
 					return
@@ -54,8 +63,8 @@ func TestCompareAndSet(t *testing.T) {
 		sum += n
 		w.Want(fmt.Sprintf("GET {counter:%d}:times", i), fmt.Sprintf("%q", strconv.Itoa(n)))
 	}
-	if sum != clients*increments {
-		t.Errorf("the counters come to %d, want %d", sum, clients*increments)
+	if most := clients*increments + int(unknown.Load()); sum < clients*increments || sum > most {
+		t.Errorf("the counters come to %d, want %d to %d", sum, clients*increments, most)
 	}
 }
 

@@ -185,12 +185,24 @@ func (m *Member) Term(within time.Duration) time.Duration {
 	select {
 	case <-m.exited:
 	case <-time.After(within):
-		m.T.Fatalf("%s still runs %v after SIGTERM", m.ID, within)
+		m.T.Fatalf("%s still runs %v after SIGTERM:\n%s", m.ID, within, m.goroutines())
 	}
 	if code := m.Cmd.ProcessState.ExitCode(); code != 0 {
 		m.T.Errorf("%s ended with exit code %d after SIGTERM", m.ID, code)
 	}
 	return time.Since(begin)
+}
+
+// goroutines ends the process by SIGQUIT and returns what its goroutines did.
+func (m *Member) goroutines() []byte {
+	before, _ := os.ReadFile(m.Logged)
+	m.signal(syscall.SIGQUIT)
+	select {
+	case <-m.exited:
+	case <-time.After(ReadyTimeout):
+	}
+	log, _ := os.ReadFile(m.Logged)
+	return bytes.TrimPrefix(log, before)
 }
 
 // WaitReady waits until /readyz answers 200.
