@@ -109,7 +109,7 @@ func TestCorridor(t *testing.T) {
 					t.Fatalf("RESTORE answers %s", got)
 				}
 				same("{k}d")
-				c.sendArgs([]byte("RESTORE"), []byte("{k}d"), []byte("5000"), payload, []byte("REPLACE"))
+				c.sendArgs([]byte("RESTORE"), []byte("{k}d"), []byte("3600000"), payload, []byte("REPLACE"))
 				if got := c.next(); got != "OK" {
 					t.Fatalf("RESTORE answers %s", got)
 				}

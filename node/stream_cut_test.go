@@ -192,11 +192,17 @@ func TestStreamSurvivesCuts(t *testing.T) {
 	load(t, a, 1, 5000)
 	s := a.senders.To(r.behind(b))
 	syncAll(s)
-	var loads sync.WaitGroup
-	for i := range 3 {
-		loads.Go(func() { load(t, a, uint64(i)+2, 6000) })
+	enough := func() (yes bool) {
+		r.set(func() { yes = cuts >= 3 })
+		return yes
 	}
-	loads.Wait()
+	for round := uint64(0); round == 0 || round < 20 && !enough(); round++ {
+		var loads sync.WaitGroup
+		for i := range uint64(3) {
+			loads.Go(func() { load(t, a, 3*round+i+2, 6000) })
+		}
+		loads.Wait()
+	}
 	r.set(func() { r.budget = nil })
 	settle(t, s)
 	sameContents(t, a, b)
