@@ -399,6 +399,7 @@ func TestBlockedOOM(t *testing.T) {
 func TestBlockedFenced(t *testing.T) {
 	n := startLeveled(t, func(c *Config) { c.Group = newGroup(t, 1) })
 	n.holdPatience = 20 * time.Millisecond
+	tellLoops(t, n)
 	w := block(t, n, "BLPOP {k}q 0")
 	c := dial(t, n.Addr())
 	for _, k := range []string{"x", "y"} {

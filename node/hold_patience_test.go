@@ -44,6 +44,7 @@ func TestPatienceIsForAllHolds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			n := startNode(t, func(c *Config) { c.Memory, c.Group = 64<<20, newGroup(t, 1) })
 			n.holdPatience = time.Hour
+			tellLoops(t, n)
 			c := dial(t, n.Addr())
 			h := holdPartition(n, test.first)
 			test.send(c)
@@ -67,6 +68,7 @@ func TestPatienceIsForAllHolds(t *testing.T) {
 func TestPatienceBeforeAndBehindARewrite(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory, c.Group = 64<<20, newGroup(t, 1) })
 	n.holdPatience = time.Hour
+	tellLoops(t, n)
 	setLong(t, n, "{k}long")
 	free := occupy(t, n)
 	c := dial(t, n.Addr())
@@ -92,6 +94,7 @@ func TestPatienceBeforeAndBehindARewrite(t *testing.T) {
 func TestPatienceIsForOneRequest(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
 	n.holdPatience = time.Hour
+	tellLoops(t, n)
 	c := dial(t, n.Addr())
 	h, next := holdPartition(n, "{k}"), holdPartition(n, "{j}")
 	c.sendLines("GET {k}", "GET {j}")

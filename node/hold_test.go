@@ -95,6 +95,7 @@ func TestPauseBehindAHold(t *testing.T) {
 func TestHoldsHaveAnEnd(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	n.holdPatience = 10 * time.Millisecond
+	tellLoops(t, n)
 	h := holdPartition(n, "{k}")
 	c := dial(t, n.Addr())
 	c.want("INCR {k}", "(error) "+exec.ErrHeld)
@@ -116,6 +117,7 @@ func TestBegunCommandsWaitForHolds(t *testing.T) {
 		"a transaction has held the partition of another one for too long"
 	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
 	n.holdPatience = 10 * time.Millisecond
+	tellLoops(t, n)
 	setLong(t, n, "{k}long")
 	free := occupy(t, n)
 	c, rewrites := dial(t, n.Addr()), dial(t, n.Addr())
@@ -551,6 +553,7 @@ func TestTransactionOfFencedNode(t *testing.T) {
 		n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
 		if lasts {
 			n.holdPatience = 20 * time.Millisecond
+			tellLoops(t, n)
 		}
 		c, beside := dial(t, n.Addr()), dial(t, n.Addr())
 		slowTransaction(c, n, 30)
@@ -629,6 +632,7 @@ func TestTransactionsWaitForEachOther(t *testing.T) {
 	const slow = 8
 	n := startNode(t)
 	n.holdPatience = time.Hour // the last one waits for the others, however busy the machine is
+	tellLoops(t, n)
 	var all sync.WaitGroup
 	for range 3 {
 		c := dial(t, n.Addr())

@@ -72,6 +72,7 @@ func endsWithItsPartition(t *testing.T, doubted bool) bool {
 	n := startLeveled(t, func(c *Config) { c.Group = newGroup(t, 1) })
 	if !doubted {
 		n.holdPatience = 0
+		tellLoops(t, n)
 	}
 	c := dial(t, n.Addr())
 	c.want("SET {k}d old", "OK")
