@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -69,6 +70,7 @@ type scriptRun struct {
 	turn   time.Time // since when it has its place
 	ended  bool      // on the loop: it is answered
 	state  atomic.Int32
+	wrote  bool // a command was executed that may have changed something: it was not refused for lack of memory
 
 	reply exec.Gathered
 	text  string         // not empty: an error
@@ -103,6 +105,23 @@ func (w *scriptRun) killedError() error {
 }
 
 func (w *scriptRun) hasWritten() bool { return w.state.Load() == writes }
+
+// pass returns the reply to a command as the script gets it. Clients take an error OOM for a sign that nothing was
+// executed: Redis answers none behind a write. So behind a write it gets another code, and what ends the script too.
+func (w *scriptRun) pass(reply []byte, mayWrite bool) []byte {
+	refused := bytes.HasPrefix(reply, refusedOOM)
+	if refused && w.wrote {
+		text := bytes.TrimSuffix(reply[1:], []byte("\r\n"))
+		return resp.AppendError(nil, errWroteBefore+string(text))
+	}
+	w.wrote = w.wrote || mayWrite && !refused
+	return reply
+}
+
+// refusedOOM is how a reply begins that says that there is no memory to execute a command.
+var refusedOOM = []byte("-OOM ")
+
+const errWroteBefore = "ERR the script has written already: "
 
 var (
 	errScriptGone   = errors.New("nobody waits for the script")

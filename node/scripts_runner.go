@@ -175,9 +175,17 @@ func (x *runner) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 	}
 	reply, ok := x.TakeScripted()
 	if !ok {
-		return nil, errScriptMemory
+		reply = lostReply(x.Cmd)
 	}
-	return reply, nil
+	return x.run.pass(reply, mayWrite(x.Cmd)), nil
+}
+
+// lostReply stands for the reply to a command when there is no memory for that.
+func lostReply(c *command.Command) []byte {
+	if mayWrite(c) {
+		return resp.AppendError(nil, exec.ErrReplyLost)
+	}
+	return resp.AppendError(nil, exec.ErrOOM)
 }
 
 // refuse returns why a script may not execute a command; otherwise it prepares the request.

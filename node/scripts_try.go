@@ -307,11 +307,15 @@ func (x *trier) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 		x.run.write()
 	}
 	x.Worker.Count.Commands[x.Cmd.ID]++
-	if x.execute(); x.later != nil {
+	switch x.execute(); {
+	case x.later != nil:
 		c.end = -1
 		x.done.calls = append(x.done.calls, c)
 		return nil, script.ErrLong
+	case x.LacksRoom():
+		return nil, script.ErrLong // a runner reads again
 	}
+	x.Out = x.run.pass(x.Out, mayWrite(x.Cmd))
 	return x.note(c)
 }
 
@@ -323,9 +327,6 @@ func (x *trier) isCostly(channel []byte) bool {
 // note notes the reply to a command, and returns it. Behind a long one the script goes on in a goroutine.
 func (x *trier) note(c triedCall) (reply []byte, end error) {
 	p := &x.done
-	if x.conn.Closing {
-		return nil, errScriptMemory
-	}
 	if long := len(x.Pins) > 0 || len(x.Out) > tryReplies; long {
 		p.gave = true
 		p.pending.Take(&x.Request, 0, 0)

@@ -1,6 +1,10 @@
 package exec
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+)
 
 // A script executes commands, on a loop or in a goroutine, and gets their replies. They lie in the Go heap, and what is
 // longer than freeScriptReply is charged.
@@ -28,10 +32,13 @@ func (r *Request) growApart(n int) (ok bool) {
 	return true
 }
 
+// LacksRoom reports whether there was no memory for the reply to the command of a script. What Room has forced is whole.
+func (r *Request) LacksRoom() bool { return r.conn.Closing && r.Cmd.Flags&command.Write == 0 }
+
 // TakeScripted returns the reply to the command of a script, valid until EndScripted. ok is false if there was no
 // memory for it.
 func (r *Request) TakeScripted() (reply []byte, ok bool) {
-	if r.conn.Closing {
+	if r.LacksRoom() {
 		return nil, false
 	}
 	if len(r.Pins) == 0 {
