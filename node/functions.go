@@ -23,6 +23,7 @@ import (
 type functions struct {
 	set      atomic.Pointer[script.FunctionSet]
 	document atomic.Pointer[ring.Settings]
+	bytes    atomic.Int64  // that the libraries take
 	retries  atomic.Bool   // libraries for which there was no memory are being compiled, or that failed just now
 	rest     time.Duration // functionsRest, but in tests
 
@@ -55,7 +56,7 @@ func (n *Node) applyFunctions(s *ring.Settings) {
 func (n *Node) applyFunctionsLocked(s *ring.Settings) (compiled bool) {
 	f := &n.functions
 	compiled = true
-	loaded := make(map[string]loadedLibrary)
+	loaded, bytes := make(map[string]loadedLibrary), int64(0)
 	var libraries []*script.FunctionLibrary
 	for name, value := range s.Libraries() {
 		l, has := f.loaded[name]
@@ -67,6 +68,7 @@ func (n *Node) applyFunctionsLocked(s *ring.Settings) (compiled bool) {
 			}
 		}
 		compiled = compiled && l.charged > 0
+		bytes += l.charged
 		loaded[name] = l
 		libraries = append(libraries, l.FunctionLibrary)
 	}
@@ -76,6 +78,7 @@ func (n *Node) applyFunctionsLocked(s *ring.Settings) (compiled bool) {
 		}
 	}
 	f.loaded = loaded
+	f.bytes.Store(bytes)
 	f.set.Store(script.NewFunctionSet(libraries))
 	f.document.Store(s)
 	return compiled

@@ -79,6 +79,8 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 		Channels: int64(s.Channels), Patterns: int64(s.Patterns),
 		Trackers: int64(s.Tracking.Clients), TrackedKeys: int64(s.Tracking.Keys), TrackedItems: int64(s.Tracking.Marks),
 		TrackedPrefixes: int64(s.Tracking.Prefixes),
+		Scripts:         int64(s.Scripts.Scripts), ScriptBytes: s.Scripts.Bytes, ScriptMemory: s.ScriptMemory,
+		Functions: int64(s.Functions), Libraries: int64(s.Libraries), FunctionBytes: s.FunctionBytes,
 	}
 	if base := n.removedBase.Load(); base != nil {
 		c.Evicted -= base.evicted

@@ -13,6 +13,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/node/script"
 	"github.com/dunlin-cache/dunlin/node/stream"
 )
 
@@ -50,6 +51,12 @@ type Stats struct {
 	SlowSubscribers                   uint64 // closed because they did not read them
 	LostMessages                      uint64 // that had no room on their way to a loop or a proxy
 	LostEvents                        uint64 // keyspace notifications that were not published
+
+	Scripts       script.LibraryStats // that EVALSHA finds
+	ScriptMemory  int64               // bytes that scripts and functions have taken that run
+	Functions     int
+	Libraries     int   // of functions
+	FunctionBytes int64 // that they take
 
 	Inputs     uint64 // times that a connection had something to read
 	Outputs    uint64 // times that it had something to write
@@ -137,6 +144,9 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 		MaxMarks: engine.MaxMarks, MaxPrefixes: maxFollowed,
 	}
 	s.Tracking.Marks, s.Tracking.Keys = n.engine.Marks()
+	functions := n.functions.set.Load()
+	s.Functions, s.Libraries, s.FunctionBytes = functions.Count(), len(functions.Libraries()), n.functions.bytes.Load()
+	s.Scripts, s.ScriptMemory = n.scripts.library.Stats(), n.scripts.granted.Load()
 	s.Channels, s.ShardChannels, s.Patterns = b.Topics(pubsub.Channel), b.Topics(pubsub.Shard), b.Patterns()
 	s.Published, s.LostMessages, s.LostEvents = b.Published(), b.Lost(), n.events.lost.Load()
 	s.PeakBytes = n.notePeak(s.Engine.Used)

@@ -49,6 +49,13 @@ type Counters struct {
 	TrackedPrefixes int64 // those of a proxy's clients are at all nodes
 
 	Process int64 // part of RSS that UsedMemory does not count: the program and its Go heap
+
+	Scripts      int64 // that EVALSHA finds: nodes have many of them alike
+	ScriptBytes  int64 // part of Overhead: these
+	ScriptMemory int64 // part of Overhead: what scripts and functions have taken that run
+	// The same at all nodes.
+	Functions, Libraries int64
+	FunctionBytes        int64 // part of Overhead: the libraries
 }
 
 // Fragmented returns the resident bytes that data and bookkeeping take. In an empty node most of RSS
@@ -111,17 +118,35 @@ var InfoCounters = []InfoCounter{
 	{"tracking_total_keys", func(c *Counters) *int64 { return &c.TrackedKeys }},
 	{"tracking_total_items", func(c *Counters) *int64 { return &c.TrackedItems }},
 	{"tracking_total_prefixes", func(c *Counters) *int64 { return &c.TrackedPrefixes }},
+	{"number_of_cached_scripts", func(c *Counters) *int64 { return &c.Scripts }},
+	{"used_memory_scripts_eval", func(c *Counters) *int64 { return &c.ScriptBytes }},
+	{"used_memory_vm_total", func(c *Counters) *int64 { return &c.ScriptMemory }},
+	{"number_of_functions", func(c *Counters) *int64 { return &c.Functions }},
+	{"number_of_libraries", func(c *Counters) *int64 { return &c.Libraries }},
+	{"used_memory_functions", func(c *Counters) *int64 { return &c.FunctionBytes }},
 }
 
-// Add adds o's numbers to c's. Of MaxInput, MaxOutput, Patterns and TrackedPrefixes it keeps the larger.
+// sameThings are the counters of what several nodes have alike: the largest counts.
+var sameThings = []func(c *Counters) *int64{
+	func(c *Counters) *int64 { return &c.MaxInput },
+	func(c *Counters) *int64 { return &c.MaxOutput },
+	func(c *Counters) *int64 { return &c.Patterns },
+	func(c *Counters) *int64 { return &c.TrackedPrefixes },
+	func(c *Counters) *int64 { return &c.Scripts },
+	func(c *Counters) *int64 { return &c.Functions },
+	func(c *Counters) *int64 { return &c.Libraries },
+}
+
+// Add adds o's numbers to c's. Of sameThings it keeps the larger.
 func (c *Counters) Add(o *Counters) {
-	maxInput, maxOutput := max(c.MaxInput, o.MaxInput), max(c.MaxOutput, o.MaxOutput)
-	patterns, prefixes := max(c.Patterns, o.Patterns), max(c.TrackedPrefixes, o.TrackedPrefixes)
+	before := *c
 	for i := range InfoCounters {
 		field := InfoCounters[i].Field
 		*field(c) += *field(o)
 	}
-	c.MaxInput, c.MaxOutput, c.Patterns, c.TrackedPrefixes = maxInput, maxOutput, patterns, prefixes
+	for _, field := range sameThings {
+		*field(c) = max(*field(&before), *field(o))
+	}
 }
 
 // AppendCounters encodes c as the array of integers that answers EACH INFO.

@@ -57,7 +57,7 @@ func (p *Process) infoMemory(t *text, in *Info) {
 	t.number("allocator_active", in.UsedMemory)
 	t.number("allocator_resident", in.RSS)
 	t.bytes("total_system_memory", p.totalMemory)
-	t.zeros("used_memory_lua", "used_memory_scripts", "number_of_cached_scripts")
+	p.infoScripts(t, in)
 	t.bytes("maxmemory", in.MaxMemory)
 	t.line("maxmemory_policy", p.Policy(in.Policy, in.PolicySquare, int64(in.Nodes)))
 	t.line("allocator_frag_ratio", "1.00") // UsedMemory is what is taken from the system already
@@ -69,6 +69,20 @@ func (p *Process) infoMemory(t *text, in *Info) {
 	t.zeros("mem_aof_buffer")
 	t.line("mem_allocator", "dunlin")
 	t.zeros("active_defrag_running", "lazyfree_pending_objects")
+}
+
+// infoScripts: the machines of scripts execute functions, too.
+func (p *Process) infoScripts(t *text, in *Info) {
+	t.bytes("used_memory_lua", in.ScriptMemory)
+	t.number("used_memory_vm_eval", in.ScriptMemory)
+	t.number("used_memory_scripts_eval", in.ScriptBytes)
+	t.number("number_of_cached_scripts", in.Scripts)
+	t.number("number_of_functions", in.Functions)
+	t.number("number_of_libraries", in.Libraries)
+	t.zeros("used_memory_vm_functions")
+	t.bytes("used_memory_vm_total", in.ScriptMemory)
+	t.number("used_memory_functions", in.FunctionBytes)
+	t.bytes("used_memory_scripts", in.ScriptBytes+in.FunctionBytes)
 }
 
 // infoPersistence: a client such as ioredis waits until loading is 0.

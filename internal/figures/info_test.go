@@ -157,10 +157,19 @@ func TestCountersOfOtherVersions(t *testing.T) {
 }
 
 func TestCountersAdd(t *testing.T) {
-	a := Counters{Keys: 1, UsedMemory: 10, MaxInput: 7, MaxOutput: 1, CPUUserMicros: 3, TrackedKeys: 5, TrackedPrefixes: 6}
-	b := Counters{Keys: 2, UsedMemory: 20, MaxInput: 5, MaxOutput: 9, CPUUserMicros: 4, TrackedKeys: 7, TrackedPrefixes: 4}
+	a := Counters{
+		Keys: 1, UsedMemory: 10, MaxInput: 7, MaxOutput: 1, CPUUserMicros: 3, TrackedKeys: 5, TrackedPrefixes: 6,
+		Scripts: 2, ScriptBytes: 20, Functions: 5,
+	}
+	b := Counters{
+		Keys: 2, UsedMemory: 20, MaxInput: 5, MaxOutput: 9, CPUUserMicros: 4, TrackedKeys: 7, TrackedPrefixes: 4,
+		Scripts: 3, ScriptBytes: 30, Functions: 5,
+	}
 	a.Add(&b)
-	want := Counters{Keys: 3, UsedMemory: 30, MaxInput: 7, MaxOutput: 9, CPUUserMicros: 7, TrackedKeys: 12, TrackedPrefixes: 6}
+	want := Counters{
+		Keys: 3, UsedMemory: 30, MaxInput: 7, MaxOutput: 9, CPUUserMicros: 7, TrackedKeys: 12, TrackedPrefixes: 6,
+		Scripts: 3, ScriptBytes: 50, Functions: 5,
+	}
 	if a != want {
 		t.Errorf("sum %+v, want %+v", a, want)
 	}

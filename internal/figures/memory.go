@@ -25,7 +25,7 @@ func AppendMemoryStats(dst []byte, v resp.Version, c *Counters) []byte {
 	dst = resp.AppendMap(dst, v, 27)
 	numbers("peak.allocated", c.PeakMemory, "total.allocated", c.UsedMemory, "startup.allocated", c.Startup,
 		"replication.backlog", 0, "clients.slaves", 0, "clients.normal", c.ClientBytes, "cluster.links", 0,
-		"aof.buffer", 0, "lua.caches", 0, "functions.caches", 0, "overhead.total", c.Overhead,
+		"aof.buffer", 0, "lua.caches", c.ScriptBytes, "functions.caches", c.FunctionBytes, "overhead.total", c.Overhead,
 		"keys.count", c.Keys, "keys.bytes-per-key", perKey, "dataset.bytes", c.Dataset,
 		"dataset.percentage", 100*share(c.Dataset, c.UsedMemory-c.Startup),
 		"peak.percentage", 100*share(c.UsedMemory, c.PeakMemory),

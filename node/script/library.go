@@ -18,7 +18,14 @@ type Library struct {
 	bySHA  map[string]*list.Element
 	byBody map[string]*list.Element
 	order  list.List // of *Script; the first was used last
-	cost   int64
+	stats  LibraryStats
+}
+
+// LibraryStats is what a Library has.
+type LibraryStats struct {
+	Scripts int
+	Bytes   int64  // that they take
+	Evicted uint64 // scripts that were forgotten because there were too many
 }
 
 // NewLibrary makes an empty Library whose scripts take up to limit bytes, which it charges.
@@ -90,15 +97,16 @@ func (l *Library) Add(s *Script) bool {
 		l.use(e)
 		return true
 	}
-	for l.cost+cost > l.limit && l.order.Len() > 0 {
+	for l.stats.Bytes+cost > l.limit && l.order.Len() > 0 {
 		l.forget(l.order.Back())
+		l.stats.Evicted++
 	}
-	if l.cost+cost > l.limit || !l.charge(cost) {
+	if l.stats.Bytes+cost > l.limit || !l.charge(cost) {
 		return false
 	}
 	e := l.order.PushFront(s)
 	l.bySHA[s.SHA], l.byBody[s.Body] = e, e
-	l.cost += cost
+	l.stats.Bytes += cost
 	return true
 }
 
@@ -109,15 +117,17 @@ func (l *Library) Flush() {
 	clear(l.bySHA)
 	clear(l.byBody)
 	l.order.Init()
-	l.refund(l.cost)
-	l.cost = 0
+	l.refund(l.stats.Bytes)
+	l.stats.Bytes = 0
 }
 
-// Stats returns how many scripts there are, and how many bytes they take.
-func (l *Library) Stats() (scripts int, bytes int64) {
+// Stats returns how many scripts there are, and what they take.
+func (l *Library) Stats() LibraryStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.order.Len(), l.cost
+	s := l.stats
+	s.Scripts = l.order.Len()
+	return s
 }
 
 func (l *Library) forget(e *list.Element) {
@@ -125,6 +135,6 @@ func (l *Library) forget(e *list.Element) {
 	delete(l.bySHA, s.SHA)
 	delete(l.byBody, s.Body)
 	cost := CompileCost(len(s.Body))
-	l.cost -= cost
+	l.stats.Bytes -= cost
 	l.refund(cost)
 }
