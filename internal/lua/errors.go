@@ -17,7 +17,7 @@ var (
 type Error struct {
 	Value  Value  // what was thrown: often a string with the place in front
 	Cause  error  // why the machine ended the script; no pcall catches such an error
-	Chunk  string // where the script was when State.Call failed, as messages name it; "" if it had not begun
+	Chunk  string // where the script was when State.Call failed, as Compile was told; "" if it had not begun
 	Line   int
 	syntax bool
 }
@@ -38,7 +38,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 func (e *Error) locate(t *thread) {
 	for f := t.frame; f != nil; f = f.outer {
 		if f.closure != nil {
-			e.Chunk, e.Line = f.closure.proto.chunk, f.line()
+			e.Chunk, e.Line = f.closure.proto.name, f.line()
 			return
 		}
 	}

@@ -2,7 +2,7 @@ package lua
 
 // compile compiles source at the expense of the script's budgets.
 func (c *Call) compile(name, source string) {
-	c.Charge(1000 + len(source)*CompileCost)
+	c.Charge(1000 + min(len(name), maxName) + len(source)*CompileCost)
 	c.Spend(1000 + len(source)*CompileCost)
 	proto, err := Compile(name, source)
 	if err != nil {

@@ -1,6 +1,9 @@
 package lua
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A parser compiles while it reads, in one pass and without a tree: what it keeps of a program is its
 // instructions, and its recursion is as deep as the program nests, at most maxNesting.
@@ -29,7 +32,10 @@ func Compile(name, source string) (proto *Prototype, err error) {
 			proto, err = nil, failure
 		}
 	}()
-	p := &parser{lexer: lexer{chunk: chunkName(name), source: source, line: 1, lastLine: 1}, visible: map[string]int{}}
+	p := &parser{
+		lexer:   lexer{chunk: chunkName(name), given: strings.Clone(name[:min(len(name), maxName)]), source: source, line: 1, lastLine: 1},
+		visible: map[string]int{},
+	}
 	if source != "" && source[0] == '#' { // as a script for a shell begins
 		for p.at < len(source) && source[p.at] != '\n' {
 			p.at++

@@ -11,6 +11,7 @@ type Prototype struct {
 	locals    []localRange // for messages
 
 	chunk     string // where the source came from, as messages show it
+	name      string // and as the caller of Compile has named it, cut to maxName
 	line      int    // where the function begins; 0 for a whole chunk
 	params    int
 	registers int
@@ -48,6 +49,9 @@ func (p *Prototype) measure() {
 	for _, child := range p.children {
 		p.size += child.size
 	}
+	if p.line == 0 { // those in it share the name
+		p.size += len(p.name)
+	}
 }
 
 // localName is the name of the local variable that register reg is at instruction pc.
@@ -66,6 +70,9 @@ func (p *Prototype) localName(reg, pc int) (string, bool) {
 	}
 	return "", false
 }
+
+// maxName is how much of the name of a chunk is kept, in bytes: it may be the whole source.
+const maxName = 1 << 10
 
 // chunkName is name as messages show it. "@file" and "=text" stand for themselves, as do their last and
 // first characters if they are long; any other name is source text, of which the first line is shown.

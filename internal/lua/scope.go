@@ -38,7 +38,7 @@ type block struct {
 func (p *parser) openFunction(line int) *function {
 	p.fn = &function{
 		outer:      p.fn,
-		proto:      &Prototype{chunk: p.chunk, line: line, registers: 2},
+		proto:      &Prototype{chunk: p.chunk, name: p.given, line: line, registers: 2},
 		constants:  map[Value]int{},
 		strings:    map[string]int{},
 		lastTarget: -1,

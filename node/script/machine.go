@@ -234,7 +234,7 @@ func (m *Machine) located(text string, s *Script, e *lua.Error) string {
 	if text = errorLine(text); e.Chunk == "" {
 		return text
 	}
-	return fmt.Sprintf("%s script: %s, on @%s:%d.", text, s.SHA, e.Chunk, e.Line)
+	return fmt.Sprintf("%s script: %s, on %s:%d.", text, s.SHA, e.Chunk, e.Line)
 }
 
 // errorText is the text of an error that is a table, as redis.call throws them.
