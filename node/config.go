@@ -256,11 +256,33 @@ func configureCluster(r *request) {
 	})
 }
 
+// longPart is the length from which a part of a document is not copied into a reply, in bytes.
+const longPart = 1 << 10
+
+// replySettings answers a document.
+func (r *request) replySettings(s *ring.Settings) {
+	if !r.Room(exec.LineRoom) {
+		return
+	}
+	r.Out = resp.AppendBulkHeader(r.Out, s.Size())
+	for part := range s.Parts() {
+		if len(part) >= longPart {
+			r.Insert(part, engine.Pin{})
+			continue
+		}
+		if !r.Room(len(part) + exec.LineRoom) {
+			return
+		}
+		r.Out = append(r.Out, part...)
+	}
+	r.Out = append(r.Out, "\r\n"...)
+}
+
 // sendSettings: DUNLIN SETTINGS hash
 func sendSettings(r *request) {
 	if at := r.node.settingsSource.Load(); at != nil {
 		if s := (*at).Settings(r.Args[2]); s != nil {
-			r.ReplyShared(s.Encoded())
+			r.replySettings(s)
 			return
 		}
 	}

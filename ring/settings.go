@@ -1,7 +1,6 @@
 package ring
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -36,9 +35,9 @@ type SettingsID struct {
 // member that has another fetches it. A build keeps names that it does not know and ignores them. A
 // document is immutable; nil is the empty document, which no table names.
 type Settings struct {
-	id      SettingsID
-	values  map[string]string
-	encoded []byte // kept, because a node sends a document of up to 16 MiB from one of its loops
+	id     SettingsID
+	values map[string]string // documents that follow on each other share them, and nodes their libraries of functions
+	size   int               // of the encoding, in bytes
 }
 
 const (
@@ -95,12 +94,40 @@ func (s *Settings) With(version uint64, changes map[string]string) (*Settings, e
 		}
 	}
 	next.id.Version = version
-	next.encoded = next.encode()
-	if len(next.encoded) > MaxSettingsBytes {
-		return nil, fmt.Errorf("cannot keep settings of %d bytes, the limit is %d", len(next.encoded), MaxSettingsBytes)
+	hash := sha256.New()
+	for part := range next.Parts() {
+		hash.Write(part)
+		next.size += len(part)
 	}
-	next.id.Hash = sha256.Sum256(next.encoded)
+	if next.size > MaxSettingsBytes {
+		return nil, fmt.Errorf("cannot keep settings of %d bytes, the limit is %d", next.size, MaxSettingsBytes)
+	}
+	hash.Sum(next.id.Hash[:0])
 	return next, nil
+}
+
+// ShareWith has s, which was decoded just now and is nobody else's yet, take the values that another document has too
+// from there, so that both keep them once.
+func (s *Settings) ShareWith(other *Settings) {
+	if s == nil || other == nil {
+		return
+	}
+	for name, value := range s.values {
+		if same, set := other.values[name]; set && same == value {
+			s.values[name] = same
+		}
+	}
+}
+
+// WithoutLibraries returns the document for a member that calls no functions: it has the same name. Whoever keeps that
+// must not send it to others.
+func (s *Settings) WithoutLibraries() *Settings {
+	if s == nil {
+		return nil
+	}
+	without := &Settings{id: s.id, values: maps.Clone(s.values), size: s.size}
+	maps.DeleteFunc(without.values, func(name, _ string) bool { return strings.HasPrefix(name, FunctionPrefix) })
+	return without
 }
 
 // Has reports whether s is as the changes make it.
@@ -113,30 +140,39 @@ func (s *Settings) Has(changes map[string]string) bool {
 	return true
 }
 
-// Encoded returns the encoding of s, at most MaxSettingsBytes. The document keeps it: callers share
-// the bytes and must not change them.
+// Size is the length of the encoding of s in bytes, at most MaxSettingsBytes.
+func (s *Settings) Size() int { return s.size }
+
+// sharedFrom is the length from which a value is a part of its own, in bytes.
+const sharedFrom = 4 << 10
+
+// Parts are the encoding of s, in order. They never change, and nobody may change them: long values are s's own.
 //
 //	"DLS" 1, version, count, then (name value) of each in the order of names
 //
 // Numbers are unsigned varints, and a text follows its length.
-func (s *Settings) Encoded() []byte {
-	if s == nil {
-		return nil
+func (s *Settings) Parts() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		b := append([]byte(settingsMagic), settingsVersion)
+		b = binary.AppendUvarint(b, s.id.Version)
+		b = binary.AppendUvarint(b, uint64(len(s.values)))
+		for _, name := range slices.Sorted(maps.Keys(s.values)) {
+			value := s.values[name]
+			if len(value) < sharedFrom {
+				b = appendString(appendString(b, name), value)
+				continue
+			}
+			b = binary.AppendUvarint(appendString(b, name), uint64(len(value)))
+			if !yield(b) || !yield(bytesOf(value)) {
+				return
+			}
+			b = nil
+		}
+		yield(b)
 	}
-	return s.encoded
 }
 
-func (s *Settings) encode() []byte {
-	b := append([]byte(settingsMagic), settingsVersion)
-	b = binary.AppendUvarint(b, s.id.Version)
-	b = binary.AppendUvarint(b, uint64(len(s.values)))
-	for _, name := range slices.Sorted(maps.Keys(s.values)) {
-		b = appendString(appendString(b, name), s.values[name])
-	}
-	return b
-}
-
-// DecodeSettings decodes what Encoded returned. It copies b.
+// DecodeSettings decodes the Parts of a document. It copies b.
 func DecodeSettings(b []byte) (*Settings, error) {
 	s, err := decodeSettings(b)
 	if err != nil {
@@ -151,7 +187,7 @@ func decodeSettings(b []byte) (*Settings, error) {
 		return nil, fmt.Errorf("begins with %q, want %q", b[:min(len(b), len(header))], header)
 	}
 	r := reader{rest: b[len(header):]}
-	s := &Settings{values: make(map[string]string), encoded: bytes.Clone(b)}
+	s := &Settings{values: make(map[string]string), size: len(b)}
 	s.id = SettingsID{Version: r.upTo(maxEpoch, "version"), Hash: sha256.Sum256(b)}
 	last := ""
 	for n := r.upTo(MaxSettingsBytes, "number of values"); n > 0 && r.err == nil; n-- {
@@ -161,8 +197,12 @@ func decodeSettings(b []byte) (*Settings, error) {
 		}
 		s.values[name], last = r.string(len(r.rest), "length of a value"), name
 	}
-	if r.err == nil && len(r.rest) > 0 {
-		r.err = fmt.Errorf("%d bytes too many", len(r.rest))
+	size := 0
+	for part := range s.Parts() {
+		size += len(part)
+	}
+	if r.err == nil && size != len(b) { // it would be sent to others with another hash
+		r.err = fmt.Errorf("%d bytes would be encoded in %d", len(b), size)
 	}
 	return s, r.err
 }

@@ -200,7 +200,11 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 		return member.FetchReport(ctx, p.tls.dialer(), addr, p.known.secrets.First())
 	}
 	c.FetchSettings = func(ctx context.Context, addr string, id ring.SettingsID) (*ring.Settings, error) {
-		return member.FetchSettings(ctx, p.tls.dialer(), addr, p.known.secrets.First(), id)
+		s, err := member.FetchSettings(ctx, p.tls.dialer(), addr, p.known.secrets.First(), id)
+		if self.Role == ring.RoleProxy {
+			s = s.WithoutLibraries()
+		}
+		return s, err
 	}
 	agent, err := gossip.Start(c)
 	if err != nil {

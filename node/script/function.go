@@ -123,7 +123,7 @@ func (l *FunctionLibrary) Forget() { l.proto = nil }
 
 // Size is about how many bytes the library takes.
 func (l *FunctionLibrary) Size() int64 {
-	size := 2*int64(len(l.Code)) + l.size + int64(len(l.Functions))*400 + 1000
+	size := int64(len(l.Code)) + l.size + int64(len(l.Functions))*400 + 1000
 	if l.proto != nil {
 		size += int64(l.proto.Size())
 	}

@@ -98,7 +98,11 @@ func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *tes
 			if err != nil {
 				return nil, err
 			}
-			return target.Settings(id.Hash[:]), nil
+			s := target.Settings(id.Hash[:])
+			if s == nil {
+				return nil, nil
+			}
+			return ring.DecodeSettings(slices.Concat(slices.Collect(s.Parts())...)) // as it would come from there
 		},
 		BootstrapWait: time.Second,
 		LevelSettle:   300 * time.Millisecond,

@@ -325,6 +325,7 @@ func (a *Agent) fetchSettingsOf(ctx context.Context, m ring.Member, id ring.Sett
 	if err != nil {
 		a.cfg.Log.Debug("cannot fetch settings", "addr", m.Addr, "error", err)
 	}
+	s.ShareWith(a.settings.applied.Load())
 	return s
 }
 
