@@ -32,19 +32,25 @@ func Eventually(t testing.TB, within time.Duration, what string, holds func() bo
 // SleepUpTo sleeps for a random time below d: the length of a simulated fault.
 func SleepUpTo(d time.Duration, rng *rand.Rand) { time.Sleep(time.Duration(rng.Int64N(int64(d)))) }
 
-// AwaitLevel waits until all nodes behind a proxy serve commands on collections: a cluster speaks
-// their protocol level from a second or more after its start.
+// AwaitLevel waits until a proxy and all nodes behind it speak the cluster's protocol level, with commands on
+// collections and pub/sub: they do from a second or more after their start.
 func AwaitLevel(t testing.TB, proxy string) {
 	t.Helper()
 	w := DialWire(t, proxy)
-	holds := func() bool {
+	speaks := func(w *Wire, line string) bool {
+		reply := string(w.Do(line))
+		return !strings.Contains(reply, "protocol level") && !strings.HasPrefix(reply, "-TRYAGAIN")
+	}
+	Eventually(t, ReadyTimeout, "the cluster speaks the level of collections", func() bool {
 		for i := range 64 { // keys of all nodes
-			reply := string(w.Do(fmt.Sprintf("LLEN %d", i)))
-			if strings.Contains(reply, "protocol level") || strings.HasPrefix(reply, "-TRYAGAIN") {
+			if !speaks(w, fmt.Sprintf("LLEN %d", i)) {
 				return false
 			}
 		}
 		return true
+	})
+	for range 4 { // connections of all loops, each of which gets the nodes' table
+		w := DialWire(t, proxy)
+		Eventually(t, ReadyTimeout, "the proxy speaks the level of pub/sub", func() bool { return speaks(w, "PUBLISH level m") })
 	}
-	Eventually(t, ReadyTimeout, "the cluster speaks the level of collections", holds)
 }
