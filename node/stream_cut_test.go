@@ -185,10 +185,12 @@ func TestStreamSurvivesCuts(t *testing.T) {
 	r := newRelay(t, b.Addr())
 	cuts := 0
 	rnd := rand.New(rand.NewPCG(7, 7))
-	r.budget = func() int {
-		cuts++
-		return 1000 + rnd.IntN(1+1<<(8+rnd.IntN(14)))
-	}
+	r.set(func() {
+		r.budget = func() int {
+			cuts++
+			return 1000 + rnd.IntN(1+1<<(8+rnd.IntN(14)))
+		}
+	})
 	load(t, a, 1, 5000)
 	s := a.senders.To(r.behind(b))
 	syncAll(s)
