@@ -31,6 +31,9 @@ PACKAGES = { echo ./node; go list ./... | grep -v /test/; echo ./test/sim; }
 CONCURRENT = go list -f '{{.ImportPath}} {{.Dir}}' ./node ./... | grep -v /test/ | while read -r pkg dir; do \
   ! grep -qE '^\s*go [a-zA-Z]|\.Go\(|[tb]\.(Parallel|RunParallel)|httptest\.|synctest\.|time\.AfterFunc|"unsafe"' "$$dir"/*.go || echo "$$pkg"; done
 
+# Tests of node with one client, which change values at random.
+ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams)$$
+
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
 # twice, because cmd/dunlin needs its own form of all.
 quick lint unit race checked portable: export GOFLAGS += -pgo=off
@@ -184,15 +187,15 @@ unit:
 # overwrites freed memory.
 .PHONY: race
 race:
-	CGO_ENABLED=1 go test -vet=off -race -tags checked -short -timeout 15m $$($(CONCURRENT))
+	CGO_ENABLED=1 go test -vet=off -race -tags checked -short -timeout 20m $$($(CONCURRENT))
 	CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 10m $$($(CLUSTERS))
 
-# The engine's tests that use one goroutine, in which the race detector would find nothing, and the
-# test of all commands that measures how long they lock a shard.
+# The engine's tests that use one goroutine, and the nodes' that use one client, in which the race
+# detector would find nothing, and the test of all commands that measures how long they lock a shard.
 .PHONY: checked
 checked:
 	go test -vet=off -tags checked -gcflags=-d=checkptr -short -timeout 5m ./node/engine ./node/data/...
-	go test -vet=off -tags checked -run TestTimeLaw -timeout 8m ./node
+	go test -vet=off -tags checked -run '$(ONE_CLIENT)|TestTimeLaw' -timeout 12m ./node
 
 # The portable form of netloop and its neighbours, for systems other than Linux: tested here, built and
 # vetted for macOS. The tests of cmd/dunlin start nodes and proxies, in one process and in several.

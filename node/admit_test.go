@@ -184,7 +184,7 @@ func TestWrongType(t *testing.T) {
 	for _, line := range []string{
 		"GET h", "GETSET h 1", "GETDEL h", "GETEX h", "STRLEN h", "APPEND h 1", "SETRANGE h 0 1", "GETRANGE h 0 1",
 		"INCR h", "INCRBYFLOAT h 1", "SET h 1 GET", "SET h 1 NX GET", "SET h 1 XX GET",
-		"SET h 1 IFEQ x", "SET h 1 IFEQ x GET", "DELIFEQ h x",
+		"SET h 1 IFEQ x", "SET h 1 IFEQ x GET", "DELIFEQ h x", "SET h 1 IFDNE 0123456789abcdef", "DIGEST h", "INCREX h",
 		"SETBIT h 0 1", "GETBIT h 0", "BITCOUNT h", "BITCOUNT h 0", "BITPOS h 1", "BITPOS h 0 x", "BITOP OR {h}d h", "BITOP OR h {h}d h",
 		"BITFIELD h", "BITFIELD h GET u8 0", "BITFIELD h SET u8 0 1", "BITFIELD_RO h GET u8 0",
 	} {

@@ -41,6 +41,7 @@ func onLoop(t testing.TB, n *Node, f func(cn *conn)) {
 // TestNoAllocations proves that commands in steady state allocate nothing, from
 // the input of the connection to the replies in its output.
 func TestNoAllocations(t *testing.T) {
+	forOneClient(t)
 	n := startLeveled(t)
 	f := func(name string, lines ...string) {
 		t.Helper()
@@ -75,6 +76,7 @@ func TestNoAllocations(t *testing.T) {
 	f("PFADD", "DEL h", "PFADD h 1 2 3", "PFADD h 4", "PFCOUNT h", "PFCOUNT h h", "PFMERGE h h")
 	f("whole keys", "SET {k}a 1", "RENAME {k}a {k}b", "COPY {k}b {k}a REPLACE", "DUMP {k}a", "OBJECT ENCODING {k}a", "OBJECT FREQ {k}none", "RENAMENX {k}a {k}b")
 	f("IFEQ", "SET a 1", "SET a 2 IFEQ 1", "DELIFEQ a 2")
+	f("IFDEQ", "SET a 1", "SET a 2 IFDNE 0123456789abcdef", "DIGEST a", "DELEX a IFDNE 0123456789abcdef")
 	f("bits", "SETBIT b 100 1", "GETBIT b 7", "BITCOUNT b", "BITCOUNT b 0 -1 BIT", "BITPOS b 1", "BITPOS b 0 1")
 	f("BITFIELD", "BITFIELD b SET u8 #1 5 OVERFLOW SAT INCRBY i64 3 1 GET u5 7", "BITFIELD_RO b GET u8 0")
 	f("BITOP", "SETBIT {b}1 100 1", "BITOP OR {b}2 {b}1 {b}1", "BITOP NOT {b}2 {b}1")

@@ -28,31 +28,32 @@ import (
 // maxBlocked is how many commands wait at a node at a time.
 const maxBlocked = 250_000
 
-// waitMemory is what a wait takes in the Go heap beside its arguments, in bytes: what it consists of, its
-// place in the queue of a key, and the closures of its client.
-const waitMemory, placeMemory = 640, 160
+// waitMemory is what a wait takes in the Go heap beside its arguments, in bytes (TestMemoryOfWaiters): itself, and its
+// entries in the tables of its connection and of the keys that are awaited. placeMemory is what each further key
+// takes, clientMemory what the wait of a client takes more, and timeMemory what one with a deadline does.
+const waitMemory, placeMemory, clientMemory, timeMemory = 256, 136, 96, 32
 
 // blockedAtOnce is how many waits end, or are looked at, in one turn of a loop: fewer if they are for more
 // than blockedKeys keys each.
 const blockedAtOnce, blockedKeys = 64, 8
 
 // blocked is a command that waits. It belongs to the connection's loop; those who serve it read what never
-// changes.
+// changes. A node has very many, so it is small.
 type blocked struct {
-	engine.Waiter
-	conn      *conn
-	cmd       *command.Command
-	args      [][]byte
-	slot      uint16
-	version   resp.Version
-	noTouch   bool
-	job       *job          // of a pipe; nil: a client's
-	deadline  time.Duration // by the loop's clock
-	place     int           // in allBlocked.due; -1: in none
-	charge    int
-	keys      int
-	reviewed  uint32 // allBlocked.review when it was last looked at
-	prev, nxt *blocked
+	engine.Waiter // its text are the packed arguments of the command
+	conn          *conn
+	token         uint64 // on a pipe; 0: a client waits
+	prev, nxt     *blocked
+	place         int32  // in allBlocked.due; -1: in none
+	reviewed      uint16 // allBlocked.review when it was last looked at
+	cmd           command.ID
+	others        uint8 // keys beside the first one
+	version       resp.Version
+	noTouch       bool
+	tracks        bool // its client may keep what it reads
+	timed         bool // it has been in allBlocked.due, or is
+	canceled      bool // nobody waits for it any more
+	over          bool // it waits no more
 }
 
 // allBlocked are the commands of a loop that wait.
@@ -62,7 +63,7 @@ type allBlocked struct {
 	due         deadlines
 	timer       *netloop.Timer // for the first of due
 	expiring    bool           // a turn ends those that are due
-	review      uint32         // how often all of them were to be looked at
+	review      uint16         // how often all of them were to be looked at
 	reviewing   bool           // a turn does
 }
 
@@ -78,37 +79,43 @@ func (r *request) Await(t engine.Txn, a exec.Await) {
 		r.latch(r.Partition)
 		return
 	}
-	charge := waitMemory + (len(a.Keys)-1)*placeMemory
-	for _, arg := range r.Args {
-		charge += exec.ArgSize + len(arg)
+	w := &blocked{
+		conn: cn, cmd: r.Cmd.ID, others: uint8(len(a.Keys) - 1), timed: a.Limit > 0 || a.Positions != nil,
+		version: cn.State.Version, noTouch: cn.State.NoTouch, tracks: r.tracksReads(), place: -1,
 	}
-	for _, key := range a.Keys { // which the engine copies
-		charge += len(key)
-	}
-	if !cn.Socket.TrySetOther(cn.otherBytes() + charge) {
+	if !cn.Socket.TrySetOther(cn.otherBytes() + w.chargeFor(packedSize(a.Args))) {
 		r.Fail(exec.ErrOOM)
 		return
 	}
-	w := &blocked{
-		conn: cn, cmd: r.Cmd, args: exec.CloneArgs(r.Args), slot: ring.Slot(a.Keys[0]),
-		version: cn.State.Version, noTouch: cn.State.NoTouch, place: -1, charge: charge, keys: len(a.Keys),
-	}
-	w.Owner = w
+	w.Owner, w.Claims = w, r.Cmd.ID == command.DunlinClaim
 	if cn.pipe == nil {
 		r.wait(&session.Waiting{Reply: w.timeout, Withdraw: w.leave, Stop: w.end})
 	} else {
-		w.job = r.newWait()
-		w.job.blocked = w
+		w.token = r.token(a.IDs)
+		r.deferred = true
 	}
-	w.Claims = r.Cmd.ID == command.DunlinClaim
-	t.Await(&w.Waiter, a.Type, a.Keys, a.Waited)
-	r.worker.blocked.add(w, a.Limit)
+	args := packArgs(a.Args)
+	var few [8]engine.Part
+	t.Await(&w.Waiter, a.Wish, string(args), args.appendKeys(few[:0], a.Keys))
+	r.worker.blocked.add(w, a.Limit, a.Again)
 }
 
-// newWait answers the command at hand by a token, however many others wait.
-func (r *request) newWait() *job {
-	r.conn.jobs.waiting++
-	return r.tokenFor(&job{cmd: r.Cmd}, nil)
+// chargeFor returns the bytes that a wait takes whose packed arguments take so many.
+func (w *blocked) chargeFor(args int) int {
+	charge := waitMemory + int(w.others)*placeMemory + args
+	if w.conn.pipe == nil {
+		charge += clientMemory
+	}
+	if w.timed {
+		charge += timeMemory
+	}
+	return charge
+}
+
+// slot returns that of the keys of a command, which is no claim.
+func (w *blocked) slot() uint16 {
+	args := unpackArgs(nil, []byte(w.Text()))
+	return ring.Slot(args[command.ByID(w.cmd).FirstKey(args)])
 }
 
 // timeout is the reply to a command whose time is up.
@@ -120,28 +127,61 @@ func (w *blocked) leave() bool { return w.conn.node.engine.Leave(&w.Waiter) }
 // end forgets a wait that has ended.
 func (w *blocked) end() {
 	ws, cn := &w.conn.worker.blocked, w.conn
+	w.over = true
 	ws.unlink(w)
 	if w.place >= 0 {
-		heap.Remove(&ws.due, w.place)
+		heap.Remove(&ws.due, int(w.place))
 	}
-	if cn.blockedCharge -= w.charge; w.job != nil {
-		w.job.blocked = nil
-		cn.jobs.waiting--
-	}
+	cn.blockedCharge -= w.chargeFor(len(w.Text()))
+	delete(cn.jobs.waits, w.token)
 	cn.node.waiters.Add(-1)
 }
 
 // add notes a wait that begins.
-func (ws *allBlocked) add(w *blocked, limit time.Duration) {
+func (ws *allBlocked) add(w *blocked, limit, again time.Duration) {
 	w.conn.node.waiters.Add(1)
-	w.conn.blockedCharge += w.charge
+	w.conn.blockedCharge += w.chargeFor(len(w.Text()))
+	if js := &w.conn.jobs; w.token != 0 {
+		if js.waits == nil {
+			js.waits = make(map[uint64]*blocked)
+		}
+		js.waits[w.token] = w
+	}
 	w.reviewed = ws.review
 	ws.pushBack(w)
+	now, ends, looks := ws.worker.loop.Clock(), time.Duration(0), time.Duration(0)
 	if limit > 0 {
-		w.deadline = ws.worker.loop.Clock() + limit
-		heap.Push(&ws.due, w)
+		ends = now + limit
+	}
+	if again > 0 {
+		looks = now + again
+	}
+	ws.schedule(w, ends, looks)
+}
+
+// schedule has expire see to a wait that is not in due, when its time is up, or when it is to be executed again: by the
+// loop's clock, 0 for never.
+func (ws *allBlocked) schedule(w *blocked, ends, looks time.Duration) {
+	at := ends
+	if looks > 0 && (ends == 0 || looks < ends) {
+		at = looks
+	}
+	if at > 0 {
+		heap.Push(&ws.due, deadline{at, ends, w})
 		ws.arm()
 	}
+}
+
+// again notes that a command that goes on waiting is to be executed again.
+func (w *blocked) again(after time.Duration) {
+	if w.over {
+		return
+	}
+	ws, ends := &w.conn.worker.blocked, time.Duration(0)
+	if w.place >= 0 {
+		ends = heap.Remove(&ws.due, int(w.place)).(deadline).ends
+	}
+	ws.schedule(w, ends, ws.worker.loop.Clock()+after)
 }
 
 func (ws *allBlocked) pushBack(w *blocked) {
@@ -175,7 +215,7 @@ func (ws *allBlocked) arm() {
 	}
 	if len(ws.due) > 0 && !ws.expiring {
 		loop := ws.worker.loop
-		ws.timer = loop.After(max(0, ws.due[0].deadline-loop.Now()), ws.expire)
+		ws.timer = loop.After(max(0, ws.due[0].at-loop.Now()), ws.expire)
 	}
 }
 
@@ -184,14 +224,18 @@ func (ws *allBlocked) expire() {
 	ws.timer, ws.expiring = nil, false
 	now := ws.worker.loop.Clock()
 	for range blockedAtOnce {
-		if len(ws.due) == 0 || ws.due[0].deadline > now {
+		if len(ws.due) == 0 || ws.due[0].at > now {
 			break
 		}
-		w := ws.due[0]
-		heap.Pop(&ws.due)
-		ws.endBy(w, w.timeout)
+		d := heap.Pop(&ws.due).(deadline)
+		if d.ends > 0 && d.ends <= now {
+			ws.endBy(d.of, d.of.timeout)
+			continue
+		}
+		ws.schedule(d.of, d.ends, 0)
+		ws.worker.node.engine.Retry(&d.of.Waiter, ws.worker.loop.UnixMilli())
 	}
-	if len(ws.due) > 0 && ws.due[0].deadline <= now {
+	if len(ws.due) > 0 && ws.due[0].at <= now {
 		ws.expiring = true
 		ws.worker.turns.take(ws.expire)
 		return
@@ -206,12 +250,12 @@ func (ws *allBlocked) endBy(w *blocked, reply func() []byte) {
 		return
 	}
 	w.answer(func(r *request) {
-		r.Partition = ring.Partition(w.slot)
+		r.Partition = w.Partition()
 		switch serves := r.serves(r.Partition); {
 		case serves && reply != nil:
 			r.answer(&exec.Gathered{Head: reply()})
 		case !serves && r.conn.pipe == nil:
-			r.refuse(w.slot, r.Partition)
+			r.refuse(w.slot(), r.Partition)
 		default:
 			r.replyWait()
 			r.latch(r.Partition)
@@ -222,10 +266,12 @@ func (ws *allBlocked) endBy(w *blocked, reply func() []byte) {
 // answer ends a wait that the queues know no more, and answers the command. free frees what reply has
 // not used.
 func (w *blocked) answer(reply func(r *request), free func()) {
-	cn, j := w.conn, w.job
+	cn, cmd := w.conn, command.ByID(w.cmd)
 	w.end()
 	switch {
-	case j != nil:
+	case w.token != 0:
+		j := &job{cmd: cmd, token: w.token, whole: true} // how the wait has ended is decided
+		cn.pends(j)
 		cn.finish(j, reply, free)
 	case cn.closed:
 		free()
@@ -234,9 +280,17 @@ func (w *blocked) answer(reply func(r *request), free func()) {
 		cn.State.Waiting = nil
 		cn.Unblock()
 		cn.resume(func(r *request) {
-			r.Cmd = w.cmd
+			r.Cmd = cmd
 			reply(r)
 		})
+	}
+}
+
+// cancel ends the wait of a command for which nobody waits any more, unless it was served. It is called in the
+// middle of another command.
+func (w *blocked) cancel() {
+	if w.canceled = true; w.leave() {
+		w.conn.worker.loop.Post(func() { w.answer(failCanceled, func() {}) })
 	}
 }
 
@@ -261,7 +315,7 @@ func (ws *allBlocked) reviewSome() {
 		ws.unlink(w)
 		w.reviewed = ws.review
 		ws.pushBack(w)
-		left -= w.keys / blockedKeys
+		left -= (1 + int(w.others)) / blockedKeys
 		ws.look(w, view)
 	}
 	ws.reviewing = true
@@ -276,7 +330,7 @@ func (ws *allBlocked) look(w *blocked, view *ownership.View) {
 		if w.leave() {
 			w.end()
 		}
-	case view.Standing[ring.Partition(w.slot)] != ownership.Serving:
+	case view.Standing[w.Partition()] != ownership.Serving:
 		ws.endBy(w, nil)
 	default:
 		ws.worker.node.engine.Recheck(&w.Waiter, ws.worker.loop.UnixMilli())
@@ -290,28 +344,34 @@ func (n *Node) reviewBlocked() {
 	}
 }
 
-// deadlines is a heap of blocked commands.
-type deadlines []*blocked
+// deadline is when a command that waits is to be seen to, and when its time is up (0: never), by the loop's clock.
+type deadline struct {
+	at, ends time.Duration
+	of       *blocked
+}
+
+// deadlines is a heap of them.
+type deadlines []deadline
 
 func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].deadline < d[j].deadline }
+func (d deadlines) Less(i, j int) bool { return d[i].at < d[j].at }
 func (d deadlines) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
-	d[i].place, d[j].place = i, j
+	d[i].of.place, d[j].of.place = int32(i), int32(j)
 }
 
 // Push implements heap.Interface.
 func (d *deadlines) Push(x any) {
-	w := x.(*blocked)
-	w.place = len(*d)
-	*d = append(*d, w)
+	last := x.(deadline)
+	last.of.place = int32(len(*d))
+	*d = append(*d, last)
 }
 
 // Pop implements heap.Interface.
 func (d *deadlines) Pop() any {
 	last := len(*d) - 1
-	w := (*d)[last]
-	(*d)[last] = nil
-	w.place, *d = -1, (*d)[:last]
-	return w
+	popped := (*d)[last]
+	(*d)[last] = deadline{}
+	popped.of.place, *d = -1, (*d)[:last]
+	return popped
 }

@@ -11,7 +11,9 @@ import (
 // told so, and its proxy pops; see internal/member.
 
 // claimTypes are the types of values by their kind on the wire.
-var claimTypes = map[member.ValueKind]engine.Type{member.List: engine.TypeList, member.SortedSet: engine.TypeZSet}
+var claimTypes = map[member.ValueKind]engine.Type{
+	member.List: engine.TypeList, member.SortedSet: engine.TypeZSet, member.Stream: engine.TypeStream, member.Group: engine.TypeStream,
+}
 
 // claim: DUNLIN CLAIM age kind key... The keys are of one partition. A key with a value of another type
 // counts as ready, since the pop must say so.
@@ -40,35 +42,94 @@ func claim(r *request) {
 		return
 	}
 	defer t.Unlock()
+	a, ready := seek(t, &c)
+	if ready >= 0 {
+		r.Out = member.AppendReady(r.Out, member.Ready{Key: ready, IDs: a.IDs})
+		return
+	}
+	a.Waited = c.Waited
+	r.Request.Await(t, a)
+}
+
+// seek looks for what a claim is about. It returns which key is ready, or -1, and what the claim waits for.
+func seek(t engine.Txn, c *member.Claim) (a exec.Await, ready int) {
 	typ := claimTypes[c.Kind]
+	a.Wish, ready = engine.Wish{Type: typ, Keys: c.Keys, Group: c.Group}, -1
+	look := types.ByID(typ).Seek
 	for i, key := range c.Keys {
-		if item, found := t.Peek(key); found && (item.Type() != typ || !t.HasTurn(typ, key)) {
-			r.Out = member.AppendReady(r.Out, member.Ready{Key: i})
-			return
+		item, found := t.Peek(key)
+		other := found && item.Type() != typ
+		is := other || found && look == nil
+		if look != nil {
+			sought := exec.Sought{Group: c.Group, MinIdle: c.MinIdle}
+			if c.IDs != nil {
+				sought.ID = c.IDs[i]
+			}
+			f := look(t, key, sought)
+			is = is || f.Ready
+			a.Positions = append(a.Positions, f.Position)
+			if string(sought.ID) == member.LastID {
+				a.IDs = member.AppendSettled(a.IDs, f.ID)
+			}
+			if f.Again > 0 && (a.Again == 0 || f.Again < a.Again) {
+				a.Again = f.Again
+			}
+		}
+		if is && ready < 0 && (other || !t.HasTurn(typ, c.Group, key)) {
+			ready = i
 		}
 	}
-	r.Request.Await(t, exec.Await{Type: typ, Keys: c.Keys, Waited: c.Waited})
+	return a, ready
+}
+
+// finds is the Finds of the engine's Servers.
+func (n *Node) finds(t engine.Txn, of *engine.Waiter) (found bool) {
+	args := unpackArgs(nil, []byte(of.Text()))
+	c, _ := member.ParseClaim(args[2:])
+	c.MinIdle = member.NoIdle // time brings what is pending, and then the engine does not ask
+	var seen []engine.Position
+	for _, key := range c.Keys {
+		one := c
+		one.Keys = [][]byte{key}
+		a, ready := seek(t, &one)
+		if ready >= 0 {
+			a.Positions[0] = engine.Position{} // there is something behind that
+			found = true
+		}
+		seen = append(seen, a.Positions[0])
+	}
+	t.Saw(of, seen)
+	return found
+}
+
+// tellClaim is the Tell of the engine's Servers.
+func (n *Node) tellClaim(of *engine.Waiter, turn engine.Turn) (deliver func()) {
+	w := of.Owner.(*blocked)
+	return func() { w.conn.worker.loop.Post(func() { w.ready(turn) }) }
 }
 
 // ready tells the proxy that it is the turn of a claim, which the queues know no more. The turn ends after
 // member.ClaimTurn, or now if nobody hears of it.
-func (w *blocked) ready() {
-	c, _ := member.ParseClaim(w.args[2:])
-	key := c.Keys[w.Ready]
-	pass := func() { w.conn.node.endTurn(member.Pass{Kind: c.Kind, Turn: w.Turn, Key: key}, w.conn.worker) }
+func (w *blocked) ready(turn engine.Turn) {
+	args := unpackArgs(nil, []byte(w.Text()))
+	c, _ := member.ParseClaim(args[2:])
+	key := c.Keys[turn.Key]
+	pass := func() {
+		w.conn.node.endTurn(member.Pass{Kind: c.Kind, Turn: turn.Number, Key: key, Group: c.Group}, w.conn.worker)
+	}
 	switch {
-	case w.Turn == 0:
-	case w.conn.closed || w.job.canceled:
+	case turn.Number == 0:
+	case w.conn.closed || w.canceled:
 		w.conn.worker.loop.Post(pass)
 	default:
 		w.conn.worker.turns.takeAfter(member.ClaimTurn, pass)
 	}
 	w.answer(func(r *request) {
-		r.Out = member.AppendReady(r.Out, member.Ready{Key: int(w.Ready), Turn: w.Turn})
+		r.Out = member.AppendReady(r.Out, member.Ready{Key: turn.Key, Turn: turn.Number})
 	}, func() {})
 }
 
-// pass: DUNLIN PASS kind turn key
+// pass: DUNLIN PASS kind turn key [group]
 func pass(r *request) {
 	p, ok := member.ParsePass(r.Args[2:])
 	if !ok {
@@ -82,5 +143,5 @@ func pass(r *request) {
 // endTurn ends the turn of a claim, if it is not over. The partition may be another node's by now: then nobody
 // waits here any more.
 func (n *Node) endTurn(p member.Pass, w *worker) {
-	n.engine.EndTurn(ring.PartitionOf(p.Key), claimTypes[p.Kind], p.Key, p.Turn, w.loop.UnixMilli())
+	n.engine.EndTurn(ring.PartitionOf(p.Key), claimTypes[p.Kind], p.Group, p.Key, p.Turn, w.loop.UnixMilli())
 }

@@ -69,6 +69,33 @@ func TestClaim(t *testing.T) {
 	awaitBlocked(t, n, 0)
 }
 
+// TestClaimsOfAGroup: who claims for a group is not told of an entry that those in front have got, and so does not lose
+// its place to those behind.
+func TestClaimsOfAGroup(t *testing.T) {
+	n := startLeveled(t)
+	p, c := claimPipe(t, n), dial(t, n.Addr())
+	c.want("XGROUP CREATE {k}s g $ MKSTREAM", "OK")
+	c.want("XGROUP CREATE {k}t g $ MKSTREAM", "OK")
+	for i := range 2 {
+		p.send("DUNLIN CLAIM 0 g g -1 {k}t {k}s")
+		p.wantRaw(later(i + 1))
+	}
+	behind := block(t, n, "XREADGROUP GROUP g last BLOCK 0 STREAMS {k}s >")
+	c.want("XADD {k}s 1-0 f v", `"1-0"`)
+	p.wantRaw(told(1, member.Ready{Key: 1, Turn: 1}))
+	c.do("XREADGROUP GROUP g first STREAMS {k}s >")
+	p.want("DUNLIN PASS g 1 {k}s g", "OK")
+	p.want("PING", "PONG") // nothing was told before
+	c.want("XADD {k}s 2-0 f v", `"2-0"`)
+	p.wantRaw(told(2, member.Ready{Key: 1, Turn: 2}))
+	c.do("XREADGROUP GROUP g second STREAMS {k}s >")
+	p.want("DUNLIN PASS g 2 {k}s g", "OK")
+	c.want("XADD {k}s 3-0 f v", `"3-0"`)
+	if got := behind.next(); !strings.Contains(got, "3-0") {
+		t.Errorf("the last one gets %s", got)
+	}
+}
+
 // TestClaimTurnEnds: a turn of which no use is made ends, whether its pipe lives or not.
 func TestClaimTurnEnds(t *testing.T) {
 	for _, gone := range []bool{false, true} {
@@ -116,7 +143,8 @@ func TestClaimErrors(t *testing.T) {
 	p.want("DUNLIN CLAIM 0 l a b c d e f g", "(error) "+errCrossSlot)
 }
 
-// TestReviewByAnOlderView: a command that waits for a partition that was away and is back is refused. Its time is not up.
+// TestReviewByAnOlderView: a command that waits for a partition that was away and is back is refused. Its time is not
+// up.
 func TestReviewByAnOlderView(t *testing.T) {
 	n := startLeveled(t)
 	p, c := claimPipe(t, n), dial(t, n.Addr())

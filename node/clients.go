@@ -16,9 +16,10 @@ func (w *worker) clients(yield func(session.Client) bool) {
 	}
 }
 
-// StateNow returns the state with the present sizes of the buffers.
+// StateNow returns the state with the present sizes of the buffers, and what has passed.
 func (cn *conn) StateNow() *session.State {
 	cn.State.InBytes, cn.State.OutBytes = cn.unread, cn.Socket.Queued()
+	cn.State.NetIn, cn.State.NetOut = cn.Socket.Traffic()
 	return cn.State
 }
 

@@ -1,8 +1,31 @@
 package node
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
 )
+
+// TestClientInfoCounts: requests and bytes of the connection, whoever executes the requests.
+func TestClientInfoCounts(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	in, out := 0, 0
+	lines := []string{"SET k v", "GET k", "PING", "MGET k l", "KEYS *", "NOSUCH", "APPEND k more"}
+	for _, line := range lines {
+		raw := resp.AppendRequest(nil, words(t, line)...)
+		c.sendRaw(raw)
+		in, out = in+len(raw), out+len(c.read())
+	}
+	info := resp.AppendRequest(nil, []byte("CLIENT"), []byte("INFO"))
+	c.sendRaw(info)
+	want := fmt.Sprintf("tot-net-in=%d tot-net-out=%d tot-cmds=%d\\x0a", in+len(info), out, len(lines))
+	if got := c.next(); !strings.Contains(got, want) {
+		t.Errorf("CLIENT INFO says %s, want %s", got, want)
+	}
+}
 
 // Replies that are sent from values where they lie, or made by goroutines, are dropped like others
 // when they are not wanted.

@@ -49,7 +49,8 @@ func (n *Node) setEviction(name string) error {
 func (n *Node) setMemory(bytes int64) error {
 	err := n.engine.SetMaxBytes(bytes)
 	if errors.Is(err, engine.ErrMemory) {
-		n.log.Warn("memory limit is below what is used, and nothing more may be evicted", "limit", bytes, "used", n.engine.Used())
+		n.log.Warn("memory limit is below what is used, and nothing more may be evicted",
+			"limit", bytes, "used", n.engine.Used())
 		return nil
 	}
 	return err
@@ -77,7 +78,8 @@ func (r *request) configureLater() {
 	r.worker.Count.Commands[command.ConfigSet]++
 	n := r.node
 	r.answerLater(func() []byte {
-		for until := time.Now().Add(settingsSoonPatience); n.settingsSoon(args) && time.Now().Before(until) && n.ctx.Err() == nil; {
+		until := time.Now().Add(settingsSoonPatience)
+		for n.settingsSoon(args) && time.Now().Before(until) && n.ctx.Err() == nil {
 			n.pause(20 * time.Millisecond)
 		}
 		return n.settings.Set(nil, args)
@@ -174,11 +176,14 @@ func (n *Node) ApplySettings(s *ring.Settings) {
 // encodingsOf reads the limits of Redis's encodings.
 func encodingsOf(c *config.Config) exec.Encodings {
 	return exec.Encodings{
-		HashEntries: c.EncodingLimit("hash-max-listpack-entries"), HashValue: c.EncodingLimit("hash-max-listpack-value"),
-		SetInts:    c.EncodingLimit("set-max-intset-entries"),
-		SetEntries: c.EncodingLimit("set-max-listpack-entries"), SetValue: c.EncodingLimit("set-max-listpack-value"),
-		ZSetEntries: c.EncodingLimit("zset-max-listpack-entries"), ZSetValue: c.EncodingLimit("zset-max-listpack-value"),
-		ListSize: c.EncodingLimit("list-max-listpack-size"),
+		HashEntries: c.EncodingLimit("hash-max-listpack-entries"),
+		HashValue:   c.EncodingLimit("hash-max-listpack-value"),
+		SetInts:     c.EncodingLimit("set-max-intset-entries"),
+		SetEntries:  c.EncodingLimit("set-max-listpack-entries"),
+		SetValue:    c.EncodingLimit("set-max-listpack-value"),
+		ZSetEntries: c.EncodingLimit("zset-max-listpack-entries"),
+		ZSetValue:   c.EncodingLimit("zset-max-listpack-value"),
+		ListSize:    c.EncodingLimit("list-max-listpack-size"),
 	}
 }
 
@@ -256,17 +261,14 @@ func configureCluster(r *request) {
 	})
 }
 
-// longPart is the length from which a part of a document is not copied into a reply, in bytes.
-const longPart = 1 << 10
-
-// replySettings answers a document.
+// replySettings answers a document. Its long parts are sent from where they lie, and the others are charged.
 func (r *request) replySettings(s *ring.Settings) {
 	if !r.Room(exec.LineRoom) {
 		return
 	}
 	r.Out = resp.AppendBulkHeader(r.Out, s.Size())
 	for part := range s.Parts() {
-		if len(part) >= longPart {
+		if len(part) >= ring.SharedPart {
 			r.Insert(part, engine.Pin{})
 			continue
 		}

@@ -158,10 +158,13 @@ func (w *worker) end(r *request, used, batch int) {
 	cn := r.conn
 	cn.waited = max(cn.waited, r.Waited) // if it was not executed now either
 	w.Count.Input(used, batch)
+	if cn.State.Commands += uint64(batch); r.putBack {
+		cn.State.Commands-- // it comes again
+	}
 	w.Count.Output(r.Finish())
 	w.ahead.forget()
 	cn.chargeParser()
-	idle := !cn.Answering && !cn.stopped && len(cn.jobs.pending) == 0
+	idle := !cn.Answering && !cn.stopped && cn.jobs.none()
 	if cn.Closing || (cn.ended && idle) {
 		cn.Closing = true
 		cn.dropUpload()
@@ -252,6 +255,7 @@ func (cn *conn) closeIf(panics bool) {
 	if panics {
 		r := &cn.worker.request
 		r.Rest, r.Rewrite, r.listed, r.Listed, r.resumed, r.took = nil, nil, nil, false, nil, 0
+		r.InOne, r.ArgsTake = false, 0
 		cn.Socket.Close(errPanicked)
 	}
 }
@@ -274,7 +278,7 @@ func (cn *conn) IsWaiting(*netloop.Conn) bool { return cn.State.Blocked }
 func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.closed = true
 	cn.gone.Store(true)
-	if cn.jobs.waiting > 0 {
+	if len(cn.jobs.waits) > 0 {
 		cn.worker.blocked.reviewAll()
 	}
 	cn.dropJobs()

@@ -58,7 +58,7 @@ func install(t *testing.T, table *ring.Table, nodes ...*Node) {
 	}
 }
 
-// inSync tells whether the node reports its copy of p.
+// inSync reports whether the node reports its copy of p.
 func inSync(n *Node, p uint16) func() bool {
 	return func() bool { return n.report().Has(p) }
 }

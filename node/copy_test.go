@@ -148,6 +148,7 @@ func TestCopyWithoutMemory(t *testing.T) {
 // TestCopiesInATransaction: commands that a goroutine finishes are executed in a transaction as they
 // are outside.
 func TestCopiesInATransaction(t *testing.T) {
+	forOneClient(t)
 	c := dial(t, startNode(t, func(c *Config) { c.Memory = 256 << 20 }).Addr())
 	v := bigValue(5<<20, 1)
 	dump := conversation.Quote(rdb.AppendDump(nil, v))

@@ -75,6 +75,7 @@ func contentOf(c *client, typ, key string) []string {
 
 // TestCorridor has values of all types copied, renamed, dumped and restored, small and big.
 func TestCorridor(t *testing.T) {
+	forOneClient(t)
 	n := startLeveled(t)
 	c := dial(t, n.Addr())
 	for _, typ := range slices.Sorted(maps.Keys(makers)) {
@@ -137,6 +138,7 @@ func TestCorridor(t *testing.T) {
 
 // TestCorridorWithRedis restores ours in redis-server, and its payloads here.
 func TestCorridorWithRedis(t *testing.T) {
+	forOneClient(t)
 	c, theirs := dial(t, startLeveled(t).Addr()), dial(t, redistest.Start(t))
 	restore := func(to *client, payload []byte) {
 		t.Helper()
@@ -204,6 +206,6 @@ func TestRestoreRefuses(t *testing.T) {
 	f(malformed, rdb.FormSortedSet, twice...)
 	expired := rdb.Element{First: []byte("a"), Second: []byte("b"), ExpireAt: 1000}
 	f("OK", rdb.FormHashValkey, expired)
-	stream := rdb.AppendFoot([]byte{21, 1}, rdb.Sum(0, []byte{21, 1}))
-	c.want("RESTORE k 0 "+conversation.Quote(stream), malformed+": payloads of type 21 (stream, version 10) are not supported")
+	stream := rdb.AppendFoot([]byte{26, 1}, rdb.Sum(0, []byte{26, 1}))
+	c.want("RESTORE k 0 "+conversation.Quote(stream), malformed+": payloads of type 26 (stream, version 10) are not supported")
 }

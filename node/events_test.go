@@ -35,6 +35,8 @@ var eventScripts = []string{
 	"ZADD {k}z 1 a 2 b 3 c 4 d; ZREMRANGEBYRANK {k}z 0 0; ZREMRANGEBYSCORE {k}z 2 2; ZREMRANGEBYSCORE {k}z 9 9; ZREMRANGEBYLEX {k}z [c [c; ZREMRANGEBYRANK {k}z 0 -1; ZREMRANGEBYRANK {k}z 0 -1; ZADD {k}z 1 a; BZPOPMIN {k}z 0; ZADD {k}z 1 a 2 b; BZPOPMAX {k}z 0; BZMPOP 0 1 {k}z MIN",
 	"ZADD {k}z 1 a 2 b; ZADD {k}y 1 a; ZRANGESTORE {k}o {k}z 0 -1; ZRANGESTORE {k}o {k}none 0 -1; ZRANGESTORE {k}o {k}none 0 -1; ZUNIONSTORE {k}o 2 {k}z {k}y; ZINTERSTORE {k}o 2 {k}z {k}y; ZDIFFSTORE {k}o 2 {k}z {k}y; ZDIFFSTORE {k}o 2 {k}z {k}z; ZDIFFSTORE {k}o 2 {k}z {k}z",
 	"GEOADD {k}geo 13.36 38.11 p 15.08 37.50 c; GEOADD {k}geo 13.36 38.11 p; GEOSEARCHSTORE {k}o {k}geo FROMLONLAT 15 37 BYRADIUS 200 km; GEOSEARCHSTORE {k}o {k}geo FROMLONLAT 0 0 BYRADIUS 1 km; GEOSEARCHSTORE {k}o {k}geo FROMLONLAT 0 0 BYRADIUS 1 km; GEORADIUS {k}geo 15 37 200 km STORE {k}o; GEORADIUSBYMEMBER {k}geo p 200 km STOREDIST {k}o; GEORADIUS {k}none 15 37 200 km STORE {k}o",
+	"XADD {k}x 1-1 a 1; XADD {k}x MAXLEN 1 2-1 a 1; XADD {k}x MAXLEN 5 3-1 a 1; XADD {k}none NOMKSTREAM * a 1; XADD {k}x 1-1 a 1; XTRIM {k}x MAXLEN 1; XTRIM {k}x MAXLEN 1; XTRIM {k}none MAXLEN 1; XDEL {k}x 3-1 9-9; XDEL {k}x 9-9; XDEL {k}none 1; XSETID {k}x 9-1; XLEN {k}none; XRANGE {k}none - +; XREVRANGE {k}none + -",
+	"XADD {k}x 1-1 a 1; XGROUP CREATE {k}x g 0; XGROUP CREATE {k}x g 0; XGROUP CREATE {k}y g $ MKSTREAM; XGROUP SETID {k}x g 0; XGROUP CREATECONSUMER {k}x g c; XGROUP CREATECONSUMER {k}x g c; XCLAIM {k}x g c 0 1-1 FORCE; XCLAIM {k}x g d 0 1-1; XREADGROUP GROUP g e STREAMS {k}x >; XREADGROUP GROUP g e STREAMS {k}x 0; XACK {k}x g 1-1 9-9; XACK {k}none g 1; XCLAIM {k}none g c 0 1; XADD {k}x 2-1 a 1; XCLAIM {k}x g c 0 2-1 FORCE; XAUTOCLAIM {k}x g f 0 0; XAUTOCLAIM {k}none g f 0 0; XPENDING {k}none g; XINFO STREAM {k}none; XINFO GROUPS {k}none; XGROUP DELCONSUMER {k}x g f; XGROUP DELCONSUMER {k}x g f; XGROUP DESTROY {k}x g; XGROUP DESTROY {k}x g; XGROUP DESTROY {k}none g",
 	"MULTI; SET {k}s v; SADD {k}t a; DEL {k}s; EXEC",
 	`EVAL "redis.call('set', KEYS[1], 'v') return redis.call('del', KEYS[1])" 1 {k}s`,
 }
@@ -47,6 +49,13 @@ var ownEventScripts = []struct{ script, events string }{
 	{"HSETEX {k}H FIELDS 1 a 1; HSETEX {k}H EX 100 FIELDS 1 a 1; HSETEX {k}H FNX FIELDS 1 a 1; HSETEX {k}H EXAT 1 FIELDS 1 a 1", "hset hset hexpire hdel del"},
 	{"SET {k}s v; DELIFEQ {k}s w; DELIFEQ {k}s v; MSETEX 2 {k}1 a {k}2 b EX 100", "set del set expire set expire"},
 	{"SET {k}s v EXAT 1", "set expire expired"},
+	{"SET {k}s v; SET {k}s w IFNE v; SET {k}s w IFNE x; DELEX {k}s IFEQ v; DELEX {k}s IFNE v; DELEX {k}s; SADD {k}t a; DELEX {k}t", "set set del sadd del"},
+	{"INCREX {k}n; INCREX {k}n BYFLOAT 0.5; INCREX {k}n BYFLOAT 1 UBOUND 0; SET {k}n 10 EX 100; INCREX {k}n PERSIST; INCREX {k}n PERSIST",
+		"incrby incrbyfloat set expire incrby persist incrby"},
+	{"SET {k}n 1; INCREX {k}n EX 100; INCREX {k}n EX 100 ENX; INCREX {k}n EXAT 1; INCREX {k}n EXAT 1", "set incrby expire incrby del"},
+	{"XADD {k}x 1-1 a 1; XADD {k}x 2-1 a 1; XDELEX {k}x IDS 1 9-9; XDELEX {k}x DELREF IDS 2 1-1 9-9", "xadd xadd xdel"},
+	{"XADD {k}x 1-1 a 1; XGROUP CREATE {k}x g 0; XCLAIM {k}x g c 0 1-1 FORCE; XACKDEL {k}x g IDS 1 9-9; XACKDEL {k}x g IDS 1 1-1", "xadd xgroup-create xgroup-createconsumer xdel"},
+	{"XADD {k}x 1-1 a 1; XGROUP CREATE {k}x g $; XCLAIM {k}x g c 0 9-1; XADD {k}x ACKED MAXLEN 0 2-1 a 1; XTRIM {k}x ACKED MAXLEN 0", "xadd xgroup-create xgroup-createconsumer xadd xtrim"},
 }
 
 // eventListener has the events of a server.

@@ -1,10 +1,12 @@
 package node
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/rdb"
+	"github.com/dunlin-cache/dunlin/node/data/streams"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -20,7 +22,8 @@ func (v toyValue) Len() int                  { return len(v) }
 func (v toyValue) Append(dst []byte) []byte  { return append(dst, v...) }
 func (v toyValue) WriteTo(to rdb.Sink) error { return to.Write(v) }
 
-// toys is a family with one command, XDEL key value, and a type of its own.
+// toys is a family with one command, XDEL key value, and a type of its own. It takes the place of the streams:
+// there is no other number of a type left.
 var toys = exec.Family{
 	Type: &exec.Type{
 		ID:        engine.TypeStream,
@@ -54,15 +57,19 @@ var toys = exec.Family{
 
 // addToys makes the toys a family of the nodes that the test starts, with a type of that level.
 func addToys(t *testing.T, level uint8) {
-	row, oldHandlers, oldTypes, oldPlans := command.ByID(command.XDel), handlers, types, plans
-	t.Cleanup(func() { // after the loops have ended
-		row.Built, handlers, types, plans = false, oldHandlers, oldTypes, oldPlans
-	})
-	row.Built = true
 	typ := *toys.Type
 	typ.Level = level
-	added := exec.Family{Type: &typ, Handlers: toys.Handlers}
-	handlers, types = concat(append(families[:len(families):len(families)], added))
+	insteadOfStreams(t, exec.Family{Type: &typ, Handlers: toys.Handlers})
+}
+
+// insteadOfStreams has the nodes that the test starts know these families, and no streams.
+func insteadOfStreams(t *testing.T, added ...exec.Family) {
+	oldHandlers, oldTypes, oldPlans := handlers, types, plans
+	t.Cleanup(func() { // after the loops have ended
+		handlers, types, plans = oldHandlers, oldTypes, oldPlans
+	})
+	others := slices.DeleteFunc(slices.Clone(families), func(f exec.Family) bool { return f.Type == streams.Family.Type })
+	handlers, types = concat(append(others, added...))
 	plans = makePlans()
 }
 
@@ -122,6 +129,7 @@ func TestTypeNeedsLevel(t *testing.T) {
 // TestUnknownType: a value of a type that the node does not know, which no stream brings, may be
 // looked at and deleted all the same.
 func TestUnknownType(t *testing.T) {
+	insteadOfStreams(t)
 	n := startNode(t)
 	c := dial(t, n.Addr())
 	if err := put(n, "k", "v", engine.TypeStream); err != nil {

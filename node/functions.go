@@ -52,7 +52,8 @@ func (n *Node) applyFunctions(s *ring.Settings) {
 	n.applyFunctionsLocked(s)
 }
 
-// applyFunctionsLocked is applyFunctions for those who hold f.mu. It reports whether there was memory to compile all libraries.
+// applyFunctionsLocked is applyFunctions for those who hold f.mu. It reports whether there was memory to compile all
+// libraries.
 func (n *Node) applyFunctionsLocked(s *ring.Settings) (compiled bool) {
 	f := &n.functions
 	compiled = true
@@ -142,7 +143,8 @@ func (r *request) knowsFunctions() bool {
 // hasFunctions reports whether this node has the functions that its table names. Otherwise it has the sender try again.
 func (r *request) hasFunctions() bool {
 	n := r.node
-	if n.settingsSource.Load() == nil || r.view.Table == nil || n.functions.document.Load().ID() == r.view.Table.Settings {
+	t := r.view.Table
+	if n.settingsSource.Load() == nil || t == nil || n.functions.document.Load().ID() == t.Settings {
 		return true
 	}
 	if r.transaction != nil {
@@ -297,7 +299,9 @@ func listFunctions(r *request) {
 }
 
 // appendLibrary adds what FUNCTION LIST says of a library. It reports false if there was no memory for it.
-func appendLibrary(reply *exec.Gathered, heap exec.Heap, v resp.Version, l *script.FunctionLibrary, withCode bool) bool {
+func appendLibrary(
+	reply *exec.Gathered, heap exec.Heap, v resp.Version, l *script.FunctionLibrary, withCode bool,
+) bool {
 	fields := 3
 	if withCode {
 		fields++

@@ -16,9 +16,9 @@ import (
 )
 
 // FUNCTION LOAD, DELETE, FLUSH and RESTORE change the settings document, which only the coordinator does. The node
-// that is asked executes the code of new libraries, to learn which functions they register, and makes the change for the
-// document that it has. The coordinator refuses the change if another one has come first; then the node makes it again
-// for the new document:
+// that is asked executes the code of new libraries, to learn which functions they register, and makes the change for
+// the document that it has. The coordinator refuses the change if another one has come first; then the node makes it
+// again for the new document:
 //
 //	client ── FUNCTION LOAD ─▶ node: register, Join ── DUNLIN CONFIGURE hash ─▶ coordinator ─▶ table ─▶ all members
 //

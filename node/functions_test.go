@@ -114,8 +114,8 @@ var hostileLibraries = []string{
 	"redis.register_function('f', function() end) " + strings.Repeat("x", 1<<20),
 }
 
-// TestHostileLibraries: a library that takes all steps or memory that it can get is refused, keeps nothing, and holds up
-// nobody.
+// TestHostileLibraries: a library that takes all steps or memory that it can get is refused, keeps nothing, and holds
+// up nobody.
 func TestHostileLibraries(t *testing.T) {
 	n := startLeveled(t, func(c *Config) { c.Memory = 192 << 20 })
 	c, beside := dial(t, n.Addr()), dial(t, n.Addr())
@@ -234,8 +234,8 @@ func (s *settingsOf) change(changes map[string]string) (err error) {
 	return err
 }
 
-// TestFunctionsOfTwoClients: a change that was made for another document is made again for the present one, and sees what
-// came first.
+// TestFunctionsOfTwoClients: a change that was made for another document is made again for the present one, and sees
+// what came first.
 func TestFunctionsOfTwoClients(t *testing.T) {
 	n := startLeveled(t)
 	c := dial(t, n.Addr())
@@ -323,7 +323,8 @@ func TestFunctionsWithoutMemory(t *testing.T) {
 	eventually(t, "all memory is given back", func() bool { return n.lists.Load() == 0 })
 }
 
-// TestFunctionsRestWithoutMemory: while there is no memory to compile a library, calls do not have it tried all the time.
+// TestFunctionsRestWithoutMemory: while there is no memory to compile a library, calls do not have it tried all the
+// time.
 func TestFunctionsRestWithoutMemory(t *testing.T) {
 	n := startLeveled(t, func(c *Config) { c.Memory = 64 << 20 })
 	n.functions.rest = time.Hour

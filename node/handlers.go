@@ -13,6 +13,7 @@ import (
 	"github.com/dunlin-cache/dunlin/node/data/lists"
 	"github.com/dunlin-cache/dunlin/node/data/sets"
 	"github.com/dunlin-cache/dunlin/node/data/sortedsets"
+	"github.com/dunlin-cache/dunlin/node/data/streams"
 	"github.com/dunlin-cache/dunlin/node/data/strings"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -72,6 +73,7 @@ var families = []exec.Family{
 	lists.Family,
 	sortedsets.Family,
 	sets.Family,
+	streams.Family,
 	{Handlers: ownHandlers},
 }
 

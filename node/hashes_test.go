@@ -164,6 +164,7 @@ func hashOf(t *testing.T, reply []byte) map[string]string {
 
 // TestHashes runs random commands beside maps, with memory and nearly without.
 func TestHashes(t *testing.T) {
+	forOneClient(t)
 	runBeside(t, newHashModel, 1, besides{steps: 3000, room: 500, mostFull: 2000})
 }
 

@@ -148,7 +148,10 @@ func TestMoveTakesManyElementsAlong(t *testing.T) {
 	table = altered(table, func(next *ring.Table) { next.Level = ring.Level })
 	install(t, table, nodes[:]...)
 	a := dial(t, nodes[0].Addr())
-	const elements, atOnce = 40_000, 1000
+	elements, atOnce := 40_000, 1000
+	if testing.Short() {
+		elements = 10_000
+	}
 	each := []struct{ add, count string }{{"HSET", "HLEN"}, {"SADD", "SCARD"}, {"ZADD", "ZCARD"}, {"RPUSH", "LLEN"}}
 	name := func(i int) string { return fmt.Sprintf("{%s}%d", key, i) }
 	for i, x := range each {

@@ -146,3 +146,60 @@ func (h *history) restored() []string {
 	}
 	return []string{"RESTORE", h.key(), h.one("0", h.life()), string(dump), "REPLACE"}
 }
+
+// entryID is the ID of an entry of some stream, perhaps of this one.
+func (h *history) entryID() string { return strconv.Itoa(1+h.r.IntN(h.entries+1)) + "-1" }
+
+func (h *history) changeStream(key string) []string {
+	group, consumer := h.one("g1", "g2"), h.one("c1", "c2", "c3")
+	ids := func(args ...string) []string {
+		return h.several(args, func() []string { return []string{h.entryID()} })
+	}
+	switch h.r.IntN(40) {
+	case 0, 1:
+		return []string{"XGROUP", "CREATE", key, group, h.one("0", "$"), "MKSTREAM"}
+	case 2:
+		return []string{"XGROUP", h.one("DESTROY", "CREATECONSUMER", "DELCONSUMER"), key, group, consumer}[:4+h.r.IntN(2)]
+	case 3:
+		return []string{"XGROUP", "SETID", key, group, h.entryID(), "ENTRIESREAD", "2"}
+	case 4, 5, 6, 7, 8:
+		return []string{"XREADGROUP", "GROUP", group, consumer, "COUNT", strconv.Itoa(1 + h.r.IntN(50)), "STREAMS", key, h.one(">", "0")}
+	case 9, 10:
+		return ids("XACK", key, group)
+	case 11:
+		return ids("XCLAIM", key, group, consumer, "0")
+	case 12:
+		return []string{"XAUTOCLAIM", key, group, consumer, "0", h.entryID(), "COUNT", "20"}
+	case 13, 14, 15:
+		return ids("XDEL", key)
+	case 16:
+		return []string{"XTRIM", key, "MAXLEN", h.one("=", "~"), strconv.Itoa(h.r.IntN(h.elements + 1))}
+	case 17:
+		return []string{"XTRIM", key, "MINID", h.one("=", "~"), h.entryID(), "DELREF"}
+	case 18:
+		return []string{"XSETID", key, strconv.Itoa(h.entries) + "-9", "ENTRIESADDED", "5000", "MAXDELETEDID", "0-1"}
+	case 19:
+		return []string{"XDELEX", key, "ACKED", "IDS", "2", h.entryID(), h.entryID()}
+	}
+	h.entries++
+	args := []string{"XADD", key}
+	if h.r.IntN(3) == 0 {
+		args = append(args, "MAXLEN", strconv.Itoa(h.elements))
+	}
+	return h.several(append(args, strconv.Itoa(h.entries)+"-1"), func() []string { return []string{h.one("a", "b", h.element()), h.value()} })
+}
+
+// readStream is what a stream has beside its entries, but for figures of its form.
+func (h *history) readStream(c *client, key string) string {
+	c.send("XINFO STREAM " + key + " FULL COUNT 0")
+	lines := strings.Split(string(c.read()), "\r\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "radix-tree-") {
+			lines[i+1] = ""
+		}
+	}
+	if strings.HasPrefix(lines[0], "-ERR no such key") {
+		return ""
+	}
+	return strings.Join(lines, " ")
+}

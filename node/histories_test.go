@@ -34,17 +34,19 @@ var histories = flag.Int("histories", 0, "how many random histories of each kind
 type historyKind struct {
 	name   string
 	change func(h *history, key string) []string
-	whole  []string // the key goes behind the first word
-	sorted int      // strings that belong together, 0 if they are in order
+	whole  []string                                       // the key goes behind the first word
+	sorted int                                            // strings that belong together, 0 if they are in order
+	rest   func(h *history, c *client, key string) string // what else the value has; nil: nothing
 }
 
 var historyKinds = []historyKind{
-	{"string", (*history).changeString, []string{"GET"}, 0},
-	{"hash", (*history).changeHash, []string{"HGETALL"}, 2},
-	{"set", (*history).changeSet, []string{"SMEMBERS"}, 1},
-	{"zset", (*history).changeSortedSet, []string{"ZRANGE", "0", "-1", "WITHSCORES"}, 0},
-	{"geo", (*history).changeGeo, []string{"ZRANGE", "0", "-1", "WITHSCORES"}, 0},
-	{"list", (*history).changeList, []string{"LRANGE", "0", "-1"}, 0},
+	{"string", (*history).changeString, []string{"GET"}, 0, nil},
+	{"hash", (*history).changeHash, []string{"HGETALL"}, 2, nil},
+	{"set", (*history).changeSet, []string{"SMEMBERS"}, 1, nil},
+	{"zset", (*history).changeSortedSet, []string{"ZRANGE", "0", "-1", "WITHSCORES"}, 0, nil},
+	{"geo", (*history).changeGeo, []string{"ZRANGE", "0", "-1", "WITHSCORES"}, 0, nil},
+	{"list", (*history).changeList, []string{"LRANGE", "0", "-1"}, 0, nil},
+	{"stream", (*history).changeStream, []string{"XRANGE", "-", "+"}, 0, (*history).readStream},
 }
 
 const (
@@ -60,6 +62,7 @@ type history struct {
 	tag      string
 	p        uint16
 	elements int // names are below
+	entries  int // of streams, that were added
 
 	owner, successor *client
 	from, to         *engine.Engine // the owner's, the follower's
@@ -144,7 +147,7 @@ func (h *history) request() (args []string) {
 
 func isBuilt(name string) bool {
 	c := command.Lookup([]byte(name))
-	return c != nil && c.Built
+	return c != nil && (c.Built || len(c.Subs) > 0)
 }
 
 // work sends some commands, at times as a transaction, and reads the replies.
@@ -291,6 +294,9 @@ func (h *history) read(c *client, key string) string {
 		}
 		slices.Sort(groups)
 		reply = texts[0] + strings.Join(groups, "")
+	}
+	if h.kind.rest != nil {
+		reply += h.kind.rest(h, c, key)
 	}
 	if reply == "*0\r\n" || reply == "$-1\r\n" {
 		return ""

@@ -28,8 +28,8 @@ import (
 // pushPause is how long completions wait when the proxy is slow to read what was sent before.
 const pushPause = 2 * time.Millisecond
 
-// maxCovering is how many commands over all keys a pipe may have at a time: its other requests wait when
-// member.MaxLater of any kind are not complete.
+// maxCovering is how many commands over all keys a pipe may have at a time. They may wait for long, and must leave
+// places to others: a pipe has at most member.MaxLater jobs of any kind.
 const maxCovering = member.MaxLater / 4
 
 // jobMemory is what a job takes in the Go heap beside the command's arguments, in bytes.
@@ -43,7 +43,6 @@ type job struct {
 	keeps  []uint16     // partitions on which nothing may overtake the command
 	of     *transaction // not nil: it is work for that, which is executed to its end
 
-	blocked  *blocked           // not nil: it waits for a key
 	covers   bool               // it is counted in jobs.covering
 	whole    bool               // it has changed something, or may have, and is executed to its end
 	took     time.Duration      // by its turns on the loop so far, if it is timed
@@ -57,14 +56,14 @@ type jobs struct {
 	ctx    context.Context // ends with the connection; nil: nothing needed it yet
 	cancel context.CancelFunc
 
-	token    uint64          // of the newest job
-	pending  map[uint64]*job // by token: those that are not completed
-	waiting  int             // how many of them wait for keys
-	covering int             // how many of them concern all keys
-	charge   int             // their bytes
-	finished []completion    // of which the goroutine has finished, in order
-	armed    bool            // a timer calls deliver
-	settling int             // jobs that change something whether or not the connection lives
+	token    uint64              // of the newest job
+	pending  map[uint64]*job     // by token: those that are not completed
+	waits    map[uint64]*blocked // by token: commands that wait for keys, which are no jobs yet
+	covering int                 // how many of them concern all keys
+	charge   int                 // their bytes
+	finished []completion        // of which the goroutine has finished, in order
+	armed    bool                // a timer calls deliver
+	settling int                 // jobs that change something whether or not the connection lives
 }
 
 // completion is the end of a job.
@@ -107,7 +106,7 @@ func (r *request) beginJob(how progress) *job {
 		r.goesOn(j)
 		return j
 	}
-	if how != halfway && r.conn.later() && (r.conn.jobs.working() >= member.MaxLater || how == covers && r.conn.jobs.covering >= maxCovering) {
+	if how != halfway && r.conn.later() && r.conn.jobs.isFull(how) {
 		r.replyWait()
 		if how != unkeyed && how != covers {
 			r.latch(r.Partition)
@@ -164,7 +163,15 @@ func (r *request) deferrable() bool {
 }
 
 // working is how many jobs a goroutine or the loop works on.
-func (js *jobs) working() int { return len(js.pending) - js.waiting }
+func (js *jobs) working() int { return len(js.pending) }
+
+// none reports whether no command of the connection is answered later.
+func (js *jobs) none() bool { return len(js.pending) == 0 && len(js.waits) == 0 }
+
+// isFull reports whether no other job can begin.
+func (js *jobs) isFull(how progress) bool {
+	return js.working() >= member.MaxLater || how == covers && js.covering >= maxCovering
+}
 
 // newJob answers the present command by a token, or has its connection wait.
 func (r *request) newJob(keeps []uint16) *job {
@@ -180,19 +187,29 @@ func (r *request) newJob(keeps []uint16) *job {
 
 // tokenFor answers the present command by a token.
 func (r *request) tokenFor(j *job, keeps []uint16) *job {
-	cn := r.conn
 	r.job = j
-	cn.jobs.token++
-	j.token, j.keeps = cn.jobs.token, keeps
+	j.token, j.keeps = r.token(nil), keeps
+	r.conn.pends(j)
+	r.goesOn(j)
+	return j
+}
+
+// token answers the present command by a token, and by IDs that it means from now on.
+func (r *request) token(ids []byte) uint64 {
+	js := &r.conn.jobs
+	js.token++
+	r.worker.Count.Deferred++
+	r.Out = member.AppendLater(r.Out, js.token, ids)
+	return js.token
+}
+
+// pends notes a job that has a token.
+func (cn *conn) pends(j *job) {
 	if cn.jobs.pending == nil {
 		cn.jobs.pending = make(map[uint64]*job)
 	}
 	cn.jobs.pending[j.token] = j
-	r.worker.Count.Deferred++
 	cn.charge(j, jobMemory)
-	r.Out = member.AppendLater(r.Out, j.token)
-	r.goesOn(j)
-	return j
 }
 
 // goesOn notes that the present command, which has a token, is not answered yet.
@@ -335,9 +352,9 @@ func cancelJob(r *request) {
 		if j.cancel != nil {
 			j.cancel()
 		}
-		if w := j.blocked; w != nil && w.leave() {
-			r.worker.loop.Post(func() { w.answer(failCanceled, func() {}) }) // not in the middle of CANCEL
-		}
+	}
+	if w := r.conn.jobs.waits[token]; w != nil {
+		w.cancel()
 	}
 	r.ReplyOK()
 }

@@ -23,6 +23,7 @@ const (
 	argsAtOnce = 4096             // arguments that a turn lists: about 0.1 ms
 	keysAtOnce = 1024             // keys that a turn places: as long
 	listFrom   = 1 + 2*keysAtOnce // arguments of a command that is listed at once, at most
+	roomAtOnce = 16 << 10         // arguments for which a turn makes the list: to clear its memory takes as long
 )
 
 // listing has the arguments of a long request.
@@ -96,8 +97,8 @@ func (r *request) listLater(raw []byte) {
 		l.raw = bytes.Clone(raw)
 	}
 	l.left, l.next = count, bytes.IndexByte(l.raw, '\n')+1
-	l.args = make([][]byte, 0, count)
-	l.begin(cn)
+	cn.pause()
+	l.withRoom(cn, count, func() { l.args = make([][]byte, 0, count) })
 }
 
 // newListing returns a listing for the present request, of that many arguments. If there is no memory
@@ -143,7 +144,8 @@ func (r *request) placeLater() {
 	l.upload, cn.Upload, r.Upload = u, nil, nil
 	cn.Socket.Stream(false)
 	l.findKeys()
-	l.begin(cn)
+	cn.pause()
+	l.withRoomForKeys(cn)
 }
 
 // charge reports whether there was memory, and takes it.
@@ -155,10 +157,37 @@ func (l *listing) charge(n int64) bool {
 	return true
 }
 
-// begin has the connection wait for the listing's turns.
-func (l *listing) begin(cn *conn) {
-	cn.pause()
-	cn.worker.turns.take(func() { l.turn(cn) })
+// withRoom takes the next turn behind what makes memory for so many arguments or keys. A goroutine does that for very
+// many, since it takes as long as many turns: of a million, 3 ms.
+func (l *listing) withRoom(cn *conn, count int, room func()) {
+	next := func() { cn.worker.turns.take(func() { l.turn(cn) }) }
+	if count <= roomAtOnce {
+		room()
+		next()
+		return
+	}
+	cn.node.goJob(func() {
+		room()
+		cn.worker.loop.Post(next)
+	})
+}
+
+func (l *listing) withRoomForKeys(cn *conn) {
+	n := l.runs.Count()
+	l.withRoom(cn, n, func() { l.keys, l.partitions = make([]int, 0, n), make([]uint16, 0, n) })
+}
+
+// goOn takes the next turn, if there is anything left to list or to place. Otherwise it executes the request.
+func (l *listing) goOn(cn *conn) {
+	switch {
+	case l.left == 0 && len(l.runs) > 0 && l.keys == nil:
+		l.withRoomForKeys(cn)
+	case l.left > 0 || len(l.runs) > 0:
+		cn.worker.turns.take(func() { l.turn(cn) })
+	default:
+		defer l.end()
+		cn.resume(l.execute)
+	}
 }
 
 // turn lists the next arguments, or places the next keys. After the last one it executes the request.
@@ -174,12 +203,7 @@ func (l *listing) turn(cn *conn) {
 		l.place()
 	}
 	l.took += cn.worker.loop.Clock() - begun
-	if l.left > 0 || len(l.runs) > 0 {
-		cn.worker.turns.take(func() { l.turn(cn) })
-		return
-	}
-	defer l.end()
-	cn.resume(l.execute)
+	l.goOn(cn)
 }
 
 // list lists up to argsAtOnce arguments.
@@ -199,8 +223,6 @@ func (l *listing) list() {
 func (l *listing) findKeys() {
 	if l.several {
 		l.runs = l.cmd.KeyRuns(l.args)
-		n := l.runs.Count()
-		l.keys, l.partitions = make([]int, 0, n), make([]uint16, 0, n)
 	}
 }
 
@@ -230,6 +252,10 @@ func (l *listing) place() {
 func (l *listing) execute(r *request) {
 	keys, partitions := r.Keys, r.Partitions // the next commands use their memory
 	r.Args, r.Keys, r.Partitions, r.listed, r.Listed = l.args, l.keys, l.partitions, l, r.conn.pipe == nil
+	r.InOne = len(l.once) == 1
+	if l.upload == nil {
+		r.ArgsTake = int64(len(l.raw))
+	}
 	r.Upload, l.upload = l.upload, nil
 	r.took = l.took
 	r.Again()
@@ -238,6 +264,7 @@ func (l *listing) execute(r *request) {
 		r.Upload.Drop()
 	}
 	r.Keys, r.Partitions, r.listed, r.Listed, r.Upload = keys, partitions, nil, false, nil
+	r.InOne, r.ArgsTake = false, 0
 }
 
 // move hands the present request over to another listing, which executes it again.

@@ -225,6 +225,7 @@ func (m *listModel) checkAll() {
 
 // TestLists runs random commands beside slices, with memory and nearly without.
 func TestLists(t *testing.T) {
+	forOneClient(t)
 	runBeside(t, newListModel, rand.Uint64(), besides{steps: 3000, room: 500, mostFull: 2500})
 }
 

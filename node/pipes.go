@@ -43,7 +43,7 @@ type pipe struct {
 	tickets  bool // tickets were issued over it
 	flushes  bool // its proxy tells a FLUSHALL of all nodes from other reasons
 	listener *listener
-	watcher  *watcher // not nil: it is told what is gone of the keys that its commands read, or that begin with prefixes
+	watcher  *watcher // not nil: it is told what is gone of the keys that its commands read, or by their prefixes
 	actor    uint64   // of the request that comes next, see trackRead
 	gate     ownership.Gate
 }

@@ -36,7 +36,8 @@ func info(r *request) {
 		}
 		switch {
 		case !part:
-			in := figures.Info{Calls: calls, Counters: counters, Nodes: 1, Sections: []figures.InfoSection{stats.section()}}
+			in := figures.Info{Calls: calls, Counters: counters, Nodes: 1}
+			in.Sections = []figures.InfoSection{stats.section()}
 			return n.process.AppendInfo(nil, version, sections, in)
 		case calls == nil:
 			return figures.AppendCounters(nil, &counters)

@@ -155,8 +155,8 @@ func (w *worker) newRun() (run *scriptRun) {
 	return run
 }
 
-// compileNow compiles the body if it is short, so that the script can be tried. It reports false if it is wrong: that is
-// the answer then.
+// compileNow compiles the body if it is short, so that the script can be tried. It reports false if it is wrong: that
+// is the answer then.
 func (w *scriptRun) compileNow(r *request) (ok bool) {
 	body, s := r.Args[1], &w.node.scripts
 	if len(body) > maxCompiledNow {

@@ -107,7 +107,8 @@ func (w *scriptRun) killedError() error {
 func (w *scriptRun) hasWritten() bool { return w.state.Load() == writes }
 
 // pass returns the reply to a command as the script gets it. Clients take an error OOM for a sign that nothing was
-// executed: Redis answers none behind a write. So behind a write it gets another code, and what ends the script too.
+// executed, because Redis answers none behind a write. So behind a write the script gets another code, with which it
+// ends unless it catches the error.
 func (w *scriptRun) pass(reply []byte, mayWrite bool) []byte {
 	refused := bytes.HasPrefix(reply, refusedOOM)
 	if refused && w.wrote {
@@ -291,5 +292,7 @@ func (w *scriptRun) workContext() context.Context {
 	if !held {
 		return w.node.ctx
 	}
-	return &workContext{Context: w.node.ctx, node: work.node, partition: work.partition, held: work.held, fences: work.fences}
+	return &workContext{
+		Context: w.node.ctx, node: work.node, partition: work.partition, held: work.held, fences: work.fences,
+	}
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // Most scripts are short: they need not wake a goroutine. A script is tried on the loop first, under the lock of its
-// partition, as EXEC begins. If that takes long, it moves to a runner, which holds the partition from then on. It begins
-// anew there; its first commands return what they have returned on the loop:
+// partition, as EXEC begins. If that takes long, it moves to a runner, which holds the partition from then on. It
+// begins anew there; its first commands return what they have returned on the loop:
 //
 //	loop     lock ─ GET ─ INCR ─ (too long) ─ hold, unlock ─┐
 //	runner                                                  └ GET, INCR: what they returned ─ SET ─ LRANGE ─ ...

@@ -23,7 +23,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/broker"
 	"github.com/dunlin-cache/dunlin/node/crew"
-	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/node/ownership"
@@ -157,9 +156,10 @@ type Node struct {
 	fence                        ownership.Fence
 	quorum                       quorum
 
-	clients atomic.Int64 // connections that count towards MaxClients
-	waiters atomic.Int64 // commands that wait for keys
-	wakers  sync.Pool    // of *waker
+	clients   atomic.Int64 // connections that count towards MaxClients
+	waiters   atomic.Int64 // commands that wait for keys
+	copyWaits copyWaits
+	wakers    sync.Pool // of *waker
 
 	scripts   scripting
 	functions functions
@@ -212,7 +212,10 @@ func Start(cfg Config) (*Node, error) {
 		Changed:  func(key []byte, actor uint64) { n.watchers.changed(key, actor) },
 		Servers: engine.Servers{
 			Serves:  func(p uint16) bool { return n.servesBlocked(p) },
-			Serve:   func(t engine.Txn, w *engine.Waiter) (func(), bool) { return n.serveBlocked(t, w) },
+			End:     endOf,
+			Serve:   func(t engine.Txn, w *engine.Waiter) (func(), bool, int) { return n.serveBlocked(t, w) },
+			Finds:   func(t engine.Txn, w *engine.Waiter) bool { return n.finds(t, w) },
+			Tell:    func(w *engine.Waiter, turn engine.Turn) func() { return n.tellClaim(w, turn) },
 			ServeOn: func(h *engine.Hold) { n.serveOn(h) },
 		},
 	})
@@ -272,8 +275,7 @@ func (n *Node) newSession() {
 	})
 	n.session = session.NewServer(session.Options{
 		Passwords: n.cfg.RequirePass, Debug: n.cfg.Debug, Start: start, Clock: n.cfg.Group.Clock, Config: n.settings,
-		Cluster: cluster.New(func() cluster.View { return cluster.View{Table: n.view.Load().Table, Self: n.cfg.ID} },
-			func(slot uint16) int64 { return keys.CountSlot(n.engine, slot, n.cfg.Group.UnixMilli()) }),
+		Cluster: cluster.New(func() cluster.View { return cluster.View{Table: n.view.Load().Table, Self: n.cfg.ID} }),
 	})
 	n.process = figures.NewProcess(figures.Identity{
 		Version: n.cfg.Version, Role: ring.RoleNode.String(), Start: start, Port: port,

@@ -226,6 +226,7 @@ func (m *setModel) checkAll() {
 
 // TestSets runs random commands beside maps, with memory and nearly without.
 func TestSets(t *testing.T) {
+	forOneClient(t)
 	runBeside(t, newSetModel, 1, besides{steps: 1500, room: 300, mostFull: 1000})
 }
 

@@ -192,6 +192,7 @@ func (m *sortedModel) checkAll() {
 
 // TestSortedSets runs random commands beside maps, with memory and nearly without.
 func TestSortedSets(t *testing.T) {
+	forOneClient(t)
 	runBeside(t, newSortedModel, 1, besides{steps: 2000, room: 500, mostFull: 1900})
 }
 

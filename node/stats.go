@@ -53,7 +53,7 @@ type Stats struct {
 	LostEvents                        uint64 // keyspace notifications that were not published
 
 	Scripts       script.LibraryStats // that EVALSHA finds
-	ScriptMemory  int64               // bytes that scripts and functions have taken that run
+	ScriptMemory  int64               // bytes that running scripts and functions have taken
 	Functions     int
 	Libraries     int   // of functions
 	FunctionBytes int64 // that they take
@@ -119,19 +119,20 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	}
 	v := n.view.Load()
 	s = Stats{
-		Commands: total.count.Commands, Requests: total.count.Executed, OfClients: total.count.OfClients(), Errors: total.count.Errors,
-		Hits: total.count.Hits, Misses: total.count.Misses,
+		Commands: total.count.Commands, Requests: total.count.Executed, OfClients: total.count.OfClients(),
+		Errors: total.count.Errors, Hits: total.count.Hits, Misses: total.count.Misses,
 		Moved: total.count.Moved, Waits: total.count.Waits, Deferred: total.count.Deferred, OpsPerSec: total.rate,
 		Blocked: n.waiters.Load(), MaxBlocked: maxBlocked,
 		Clients: total.clients, Pipes: total.pipes, Peers: total.peers,
 		Connections: total.count.Connections, Rejected: total.count.Rejected, SlowReaders: total.count.SlowReaders,
-		Starved: total.count.Starved, Pushed: total.count.Pushed, Invalidations: total.count.Invalidations, SlowSubscribers: total.count.SlowSubscribers,
-		Inputs: total.count.Inputs, Outputs: total.count.Outputs,
+		Starved: total.count.Starved, Pushed: total.count.Pushed, Invalidations: total.count.Invalidations,
+		SlowSubscribers: total.count.SlowSubscribers, Inputs: total.count.Inputs, Outputs: total.count.Outputs,
 		BytesIn: total.count.BytesIn, BytesOut: total.count.BytesOut, BatchSizes: total.count.Batches,
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer, Latency: total.latency,
 		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(),
 		MaxClients: n.settings.MaxClients(), AuthFailed: n.session.AuthFailures(),
-		Epoch: v.Epoch(), Serving: v.Count(ownership.Serving), Gained: v.Count(ownership.Gained), Fenced: n.isFenced(n.cfg.Group.Clock()),
+		Epoch: v.Epoch(), Serving: v.Count(ownership.Serving), Gained: v.Count(ownership.Gained),
+		Fenced:  n.isFenced(n.cfg.Group.Clock()),
 		Streams: n.senders.Stats(), Overhead: n.overhead.Load(), Engine: n.engine.Stats(),
 	}
 	// The numbers are not of one moment: garbage that is used meanwhile is the connections'.
@@ -140,8 +141,8 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	s.Keys = keys.Count(n.engine, &covered)
 	b := n.broker
 	s.Tracking = TrackingStats{
-		Clients: total.trackers, Prefixes: n.watchers.prefixes(), Overflows: total.dropped + n.watchers.overflows.Load(),
-		MaxMarks: engine.MaxMarks, MaxPrefixes: maxFollowed,
+		Clients: total.trackers, Prefixes: n.watchers.prefixes(), MaxMarks: engine.MaxMarks, MaxPrefixes: maxFollowed,
+		Overflows: total.overflows + n.watchers.overflows.Load(),
 	}
 	s.Tracking.Marks, s.Tracking.Keys = n.engine.Marks()
 	functions := n.functions.set.Load()
@@ -160,7 +161,7 @@ type workerStats struct {
 	rate                  float64
 	clients, pipes, peers int
 	trackers              int
-	dropped               uint64 // of tracking.Table
+	overflows             uint64 // of the loop's tracking.Table
 	inBuffer, outBuffer   int
 	latency               measure.Latencies
 	hot                   figures.KeyFigures
@@ -170,7 +171,7 @@ type workerStats struct {
 func (w *worker) report(s *workerStats) {
 	s.count, s.sinceReset = w.Count, w.sinceReset()
 	s.rate = w.rate.PerSecond()
-	s.trackers, s.dropped = w.tracking.table.Clients(), w.tracking.table.Dropped
+	s.trackers, s.overflows = w.tracking.table.Clients(), w.tracking.table.Overflows
 	s.latency.AddTimes(&w.times, func(id command.ID) bool { return plans[id].timed })
 	w.hot.Report(w.loop.Now(), &s.hot)
 	for cn := range w.conns {
@@ -195,7 +196,7 @@ func (s *workerStats) add(o *workerStats) {
 	s.pipes += o.pipes
 	s.peers += o.peers
 	s.trackers += o.trackers
-	s.dropped += o.dropped
+	s.overflows += o.overflows
 	s.inBuffer = max(s.inBuffer, o.inBuffer)
 	s.outBuffer = max(s.outBuffer, o.outBuffer)
 	s.latency.Add(&o.latency)

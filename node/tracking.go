@@ -33,8 +33,6 @@ const (
 	// begin with prefixes. With more, all is gone.
 	goneAtOnce = 1024
 	goneBytes  = 32 << 10
-	// heldInvalidations is how many bytes wait for a reply. With more, the client forgets all.
-	heldInvalidations = 64 << 10
 	// maxWatchers bounds the loops and pipes that watch.
 	maxWatchers = 1<<16 - 1
 	// watcherMemory is what a watcher takes, in bytes, when its queue is full.
@@ -65,7 +63,7 @@ type watcher struct {
 	gone    []gone
 	names   int // bytes in gone
 	of      *watchers
-	follows map[string]bool // prefixes; its loop changes it, while watchers.mu is locked
+	follows map[string]bool // prefixes; its loop changes it, and any once it has ended, while watchers.mu is locked
 }
 
 // gone is a key that has changed.
@@ -138,7 +136,8 @@ func (ws *watchers) revoke(m engine.Watch, key []byte, actor uint64) {
 
 // flushTracking tells all watchers that all is gone, by a FLUSHALL of all nodes or otherwise.
 func (n *Node) flushTracking(ofAllNodes bool) {
-	n.engine.ForgetMarks() // first: whose marks are forgotten is in the list, and who marks later reads what is there later
+	// First: whose marks are forgotten is in the list, and who marks later reads what is there later.
+	n.engine.ForgetMarks()
 	list := n.watchers.byID.Load()
 	if list == nil {
 		return
@@ -257,7 +256,7 @@ func (cn *conn) untrack() {
 	here.table.Leave(cn.tracker)
 	cn.tracker, cn.behind, cn.forgets = nil, nil, false
 	cn.unfollow()
-	w.tracking.table.TellLater()
+	here.table.TellLater()
 	if here.table.Clients() == 0 {
 		w.node.watchers.unwatch(here.watcher, w.node.engine)
 		here.watcher = nil
@@ -292,6 +291,27 @@ func (r *request) trackRead(s *step) {
 	for _, k := range keys {
 		r.trackKey(s.args[k])
 	}
+}
+
+// tracksReads reports whether the keys of the present command were marked for a client of the node.
+func (r *request) tracksReads() bool {
+	cn := r.conn
+	return readsKeys(r.Cmd) && cn.tracker != nil && cn.State.TracksNow()
+}
+
+// tellAgain tells the client of a command that has waited, behind its reply, to forget what it has read: what has woken
+// the command took the marks of its keys along, perhaps before the reply. A proxy does that for its client itself.
+func (w *blocked) tellAgain() {
+	if !w.tracks {
+		return
+	}
+	cn, args := w.conn, unpackArgs(nil, []byte(w.Text()))
+	keys, _ := command.ByID(w.cmd).AppendKeys(nil, args)
+	cn.worker.loop.Post(func() {
+		for _, at := range keys {
+			cn.Invalidate(string(args[at]))
+		}
+	})
 }
 
 // readsKeys reports whether a client may keep what the command replies of its keys.
@@ -358,7 +378,7 @@ func (w *worker) deliverGone() {
 		}
 	}
 	here.spare = list
-	w.tracking.table.Tell()
+	here.table.Tell()
 }
 
 // Invalidate implements tracking.Sink.
@@ -405,7 +425,7 @@ func (cn *conn) tell(frame []byte) {
 			cn.Socket.SetOut(append(out, frame...))
 			cn.worker.Count.Invalidations++
 		}
-	case len(cn.behind)+len(frame) > heldInvalidations:
+	case len(cn.behind)+len(frame) > tracking.MaxHeld:
 		cn.behind, cn.forgets = nil, true
 	default:
 		cn.behind = append(cn.behind, frame...)
@@ -433,10 +453,12 @@ func (p *pipe) deliverGone() {
 		return // no memory for it: the pipe is closed
 	}
 	if all {
-		out = member.AppendGone(out, member.Gone{All: true, Flushed: flushed && p.key.kind == member.Listening && p.flushes})
+		flushed = flushed && p.key.kind == member.Listening && p.flushes
+		out = member.AppendGone(out, member.Gone{All: true, Flushed: flushed})
 	}
 	for _, g := range list {
-		out = member.AppendGone(out, member.Gone{Hash: g.hash, ByPrefix: g.byPrefix, Key: []byte(g.key), Actor: g.actor})
+		told := member.Gone{Hash: g.hash, ByPrefix: g.byPrefix, Key: []byte(g.key), Actor: g.actor}
+		out = member.AppendGone(out, told)
 	}
 	cn.Socket.SetOut(out)
 	cn.worker.Count.Invalidations += uint64(len(list))

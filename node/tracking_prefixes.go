@@ -24,7 +24,8 @@ const (
 	maxLengths = 256
 	// followedSets is in how many maps the prefixes lie; a power of two.
 	followedSets = 256
-	// leaveAtOnce is how many sets lose the prefixes of a watcher that has ended in one turn.
+	// leaveAtOnce is how many prefixes of a watcher that has ended go at once. If it has more, so many sets lose them
+	// in each turn.
 	leaveAtOnce = 16
 )
 
@@ -90,15 +91,14 @@ func (n *Node) follow(w *watcher, prefixes []string) (ok bool) {
 	n.watchers.mu.Lock()
 	defer n.watchers.mu.Unlock()
 	f := &n.watchers.followed
+	defer f.obey(n.engine)
 	var joined []string
 	for _, p := range prefixes {
 		if w.follows[p] {
 			continue
 		}
-		if ok = f.join(p, w); !ok && len(f.ended) > 0 {
-			for f.leaveSome(n.engine) { // it has the place of those who have gone
-			}
-			ok = f.join(p, w)
+		for ok = f.join(p, w); !ok && len(f.ended) > 0; ok = f.join(p, w) {
+			f.leaveSome(n.engine) // it has the place of those who have gone
 		}
 		if !ok {
 			for _, p := range joined {
@@ -108,7 +108,6 @@ func (n *Node) follow(w *watcher, prefixes []string) (ok bool) {
 		}
 		joined = append(joined, p)
 	}
-	f.obey(n.engine)
 	return true
 }
 
@@ -262,7 +261,8 @@ func (cn *conn) unfollow() {
 		return
 	}
 	here := &cn.worker.tracking
-	alone := slices.DeleteFunc(slices.Clone(cn.follows), func(p string) bool { return len(here.table.Prefixes()[p]) > 0 })
+	followed := here.table.Prefixes()
+	alone := slices.DeleteFunc(slices.Clone(cn.follows), func(p string) bool { return len(followed[p]) > 0 })
 	cn.follows, cn.followCharge = nil, 0
 	cn.node.unfollow(here.watcher, alone)
 }

@@ -204,6 +204,33 @@ func TestManyPrefixesLeaveInTurns(t *testing.T) {
 	}
 }
 
+// TestRefusedBesideThoseWhoGo: whoever is refused, when all who have gone have made room, leaves nothing behind that
+// each change of a key would be compared with.
+func TestRefusedBesideThoseWhoGo(t *testing.T) {
+	n := startLeveled(t)
+	f := &n.watchers.followed
+	ofLength := func(length int) string { return strings.Repeat("x", length) }
+	stays, goes, other := &watcher{}, &watcher{}, &watcher{}
+	var few, many []string
+	for length := range maxLengths - 2 {
+		few = append(few, ofLength(1+length))
+	}
+	for len(few)+len(many) < maxFollowed {
+		many = append(many, fmt.Sprintf("%0*d", 2*maxLengths, len(many)))
+	}
+	if !n.follow(stays, few) || !n.follow(goes, many) || !f.end(goes, n.engine) {
+		t.Fatal("what leaves does not leave in turns")
+	}
+	if n.follow(other, []string{ofLength(maxLengths), ofLength(maxLengths + 1), ofLength(maxLengths + 2)}) {
+		t.Fatal("more lengths are followed than can be")
+	}
+	if got := len(*f.lengths.Load()); got != len(few) || f.count != len(few) || len(other.follows) > 0 {
+		t.Errorf("%d prefixes, of %d lengths, are followed, want %d", f.count, got, len(few))
+	}
+	for more := f.end(stays, n.engine); more; more = f.leaveSome(n.engine) {
+	}
+}
+
 // TestFlushesAreToldApart: a pipe that listens is told of a FLUSHALL that each node executes in another way than of
 // other reasons for which all may have changed, if its proxy understands that.
 func TestFlushesAreToldApart(t *testing.T) {

@@ -2,10 +2,14 @@ package node
 
 import (
 	"bytes"
+	"fmt"
 	"runtime/pprof"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -51,23 +55,94 @@ func TestWait(t *testing.T) {
 	c.want("WAIT 1 200", "(integer) 0")
 }
 
-// TestWaitForEver: a WAIT without a limit lasts as long as its client.
-func TestWaitForEver(t *testing.T) {
-	ctx, cancel := limited(t.Context(), 0)
-	defer cancel()
-	if deadline, ends := ctx.Deadline(); ends {
-		t.Errorf("it ends at %v", deadline)
+// waitsForCopies waits until so many clients wait for copies.
+func waitsForCopies(t *testing.T, n *Node, want int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d clients wait", want), func() bool {
+		var count atomic.Int64
+		err := n.cfg.Group.Each(func(l *netloop.Loop) {
+			for cn := range n.workers[l.Index()].conns {
+				if cn.State.Waiting != nil {
+					count.Add(1)
+				}
+			}
+		})
+		return err == nil && count.Load() == int64(want)
+	})
+}
+
+// counters is how many goroutines count copies.
+func counters(t *testing.T) int {
+	t.Helper()
+	var all bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
+		t.Fatal(err)
 	}
-	waits := func() bool {
-		var all bytes.Buffer
-		if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
-			t.Fatal(err)
+	return bytes.Count(all.Bytes(), []byte(".(*Node).countForAll(0x"))
+}
+
+// TestManyWait: one goroutine counts for all clients that wait, and each is answered when there are enough copies for
+// it. The goroutine ends with the last of them: a WAIT without a limit lasts as long as its client.
+func TestManyWait(t *testing.T) {
+	a := startNode(t)
+	b, _ := startReceiver(t)
+	const clients = 3 * blockedAtOnce
+	var enough, never []*client
+	for range clients {
+		for _, line := range []string{"WAIT 1 0", "WAIT 9 0"} {
+			c := dial(t, a.Addr())
+			c.send(line)
+			if line == "WAIT 1 0" {
+				enough = append(enough, c)
+			} else {
+				never = append(never, c)
+			}
 		}
-		return bytes.Contains(all.Bytes(), []byte("awaitCopies"))
 	}
-	c := dial(t, startNode(t).Addr())
-	c.send("WAIT 9 0")
-	eventually(t, "the client waits", waits)
-	c.conn.Close()
-	eventually(t, "nobody waits for the client's sake", func() bool { return !waits() })
+	waitsForCopies(t, a, 2*clients)
+	if n := counters(t); n != 1 {
+		t.Errorf("%d goroutines count for %d clients", n, 2*clients)
+	}
+	syncAll(a.senders.To(memberOf(b)))
+	for _, c := range enough {
+		c.wantNext("(integer) 1")
+	}
+	waitsForCopies(t, a, clients)
+	for _, c := range never {
+		c.conn.Close()
+	}
+	eventually(t, "nobody counts any more", func() bool { return counters(t) == 0 })
+	a.copyWaits.mu.Lock()
+	counting := a.copyWaits.counting
+	a.copyWaits.mu.Unlock()
+	if counting {
+		t.Error("the goroutine has left, and counts as running")
+	}
+	c := dial(t, a.Addr())
+	c.want("WAIT 1 0", "(integer) 1")
+}
+
+// TestWaitEndsByItself: the end of its time and CLIENT UNBLOCK do not wait for a count.
+func TestWaitEndsByItself(t *testing.T) {
+	a := startNode(t)
+	b, _ := startReceiver(t)
+	r := newRelay(t, b.Addr())
+	s := a.senders.To(r.behind(b))
+	syncAll(s)
+	c, w := dial(t, a.Addr()), dial(t, a.Addr())
+	w.want("WAIT 1 0", "(integer) 1")
+	r.set(func() { r.stopped = true })
+	w.want("SET key value", "OK")
+	id := strings.TrimPrefix(w.do("CLIENT ID"), "(integer) ")
+	w.want("WAIT 1 20", "(integer) 0")
+	for how, want := range map[string]string{
+		"": "(integer) 0", " TIMEOUT": "(integer) 0", " ERROR": "(error) UNBLOCKED client unblocked via CLIENT UNBLOCK",
+	} {
+		w.send("WAIT 1 0")
+		w.send("GET key")
+		waitsForCopies(t, a, 1)
+		c.want("CLIENT UNBLOCK "+id+how, "(integer) 1")
+		w.wantNext(want)
+		w.wantNext(`"value"`)
+	}
 }

@@ -2,12 +2,13 @@ package node
 
 import (
 	"runtime/debug"
+	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // Blocked commands are served here, by those who bring what they wait for (blocked.go).
@@ -19,16 +20,25 @@ type waker struct {
 	conn   exec.Conn
 	state  session.State
 	host   wakerHost
+	text   []byte   // of the command's arguments
+	args   [][]byte // views of that
 }
 
 // wakerHost is the exec.Host of a waker. A command that has one run asks for nothing else.
 type wakerHost struct {
 	exec.Host
-	again bool // the command has found nothing again
+	waiter *engine.Waiter
+	waits  bool          // the command has found nothing again
+	again  time.Duration // after which it is executed again; 0: never
 }
 
 // Await notes that the command goes on waiting.
-func (h *wakerHost) Await(engine.Txn, exec.Await) { h.again = true }
+func (h *wakerHost) Await(t engine.Txn, a exec.Await) {
+	h.waits, h.again = true, a.Again
+	if a.Positions != nil {
+		t.Saw(h.waiter, a.Positions)
+	}
+}
 
 func (n *Node) newWaker() any {
 	k := new(waker)
@@ -40,18 +50,23 @@ func (n *Node) newWaker() any {
 
 // execute executes a command under the lock of t. The reply is empty if it goes on waiting.
 func (k *waker) execute(t engine.Txn, w *blocked) (reply exec.Apart) {
-	k.state.Version, k.state.NoTouch, k.host.again = w.version, w.noTouch, false
+	k.state.Version, k.state.NoTouch, k.host = w.version, w.noTouch, wakerHost{waiter: &w.Waiter}
 	k.BeginApart(&k.conn, t.Now())
-	k.Cmd, k.Args, k.Partition = w.cmd, w.args, ring.Partition(w.slot)
-	k.Keys, _ = w.cmd.AppendKeys(k.Keys[:0], w.args)
+	k.text = append(k.text[:0], w.Text()...)
+	k.args = unpackArgs(k.args[:0], k.text)
+	k.Cmd, k.Args, k.Partition = command.ByID(w.cmd), k.args, w.Partition()
+	k.Keys, _ = k.Cmd.AppendKeys(k.Keys[:0], k.Args)
 	k.Partitions = k.Partitions[:0]
 	for range k.Keys {
 		k.Partitions = append(k.Partitions, k.Partition)
 	}
 	k.Transaction, k.InTransaction = t, true
-	plans[w.cmd.ID].handler(&k.Request)
+	plans[w.cmd].handler(&k.Request)
 	k.Transaction, k.Args = engine.Txn{}, nil
-	if k.host.again {
+	if cap(k.text) > exec.MaxBodyKept {
+		k.text = nil
+	}
+	if k.host.waits {
 		return reply
 	}
 	return k.TakeApart()
@@ -64,41 +79,51 @@ func (n *Node) servesBlocked(p uint16) bool {
 	return !fenced && n.view.Load().Standing[p] == ownership.Serving
 }
 
-// serveBlocked is the Serve of the engine's Servers.
-func (n *Node) serveBlocked(t engine.Txn, of *engine.Waiter) (deliver func(), ended bool) {
-	w := of.Owner.(*blocked)
-	loop := w.conn.worker.loop
-	if w.Claims {
-		return func() { loop.Post(w.ready) }, true
+// endOf is the End of the engine's Servers: any value is behind the waiters for one of its type that has no end.
+func endOf(t engine.Txn, item engine.Item) engine.Position {
+	if end := types.Of(item).End; end != nil {
+		return end(t, item)
 	}
-	if w.conn.gone.Load() {
-		return func() { loop.Post(w.end) }, true
-	}
-	reply, ok := n.wake(t, w)
-	if ok && reply.Empty() {
-		return nil, false
-	}
-	return func() { loop.Post(func() { w.served(&reply, ok) }) }, true
+	return engine.End
 }
 
+// serveBlocked is the Serve of the engine's Servers.
+func (n *Node) serveBlocked(t engine.Txn, of *engine.Waiter) (deliver func(), ended bool, steps int) {
+	w := of.Owner.(*blocked)
+	loop := w.conn.worker.loop
+	if w.conn.gone.Load() {
+		return func() { loop.Post(w.end) }, true, 0
+	}
+	reply, again, ok := n.wake(t, w)
+	switch {
+	case !ok || !reply.Empty():
+		return func() { loop.Post(func() { w.served(&reply, ok) }) }, true, reply.Len() / servedPerStep
+	case again > 0:
+		return func() { loop.Post(func() { w.again(again) }) }, false, 0
+	}
+	return nil, false, 0
+}
+
+// servedPerStep is how many bytes of a reply a waiter is served with in one of the engine's steps.
+const servedPerStep = 4 << 10
+
 // wake executes a command that has waited. If that panics, the command is answered by an error.
-func (n *Node) wake(t engine.Txn, w *blocked) (reply exec.Apart, ok bool) {
+func (n *Node) wake(t engine.Txn, w *blocked) (reply exec.Apart, again time.Duration, ok bool) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			n.log.Error("a command that has waited panics", "command", w.cmd.Name, "panic", problem, "stack", string(debug.Stack()))
+			n.log.Error("a command that has waited panics", "command", command.ByID(w.cmd).Name, "panic", problem, "stack", string(debug.Stack()))
 		}
 	}()
 	k := n.wakers.Get().(*waker)
 	reply = k.execute(t, w)
+	again = k.host.again
+	k.host.waiter = nil
 	n.wakers.Put(k)
-	return reply, true
+	return reply, again, true
 }
 
 // served answers a command that was served.
 func (w *blocked) served(reply *exec.Apart, ok bool) {
-	if w.job != nil {
-		w.job.whole = true // it has changed something, whether or not it was canceled
-	}
 	w.answer(func(r *request) {
 		switch {
 		case !ok:
@@ -109,6 +134,7 @@ func (w *blocked) served(reply *exec.Apart, ok bool) {
 		default:
 			reply.Answer(&r.Request)
 		}
+		w.tellAgain()
 	}, reply.End)
 }
 

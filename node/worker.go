@@ -54,7 +54,10 @@ type worker struct {
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
-	w := &worker{node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}), holdQueues: make(map[*engine.Hold]*list.List), hot: measure.NewHotSketch(l.Clock())}
+	w := &worker{
+		node: n, loop: l, feed: n.monitors.Feed(l), conns: make(map[*conn]struct{}),
+		holdQueues: make(map[*engine.Hold]*list.List), hot: measure.NewHotSketch(l.Clock()),
+	}
 	w.feed.Changed = func() { w.untilSample = 0 }
 	w.turns.loop = l
 	w.inbox = broker.NewReceiver(inboxLimit, func() { l.Post(w.showMessages) })
@@ -101,7 +104,7 @@ func (w *worker) startTimers() {
 func (w *worker) add(c *netloop.Conn) *conn {
 	cn := &conn{Conn: exec.Conn{Socket: c}, node: w.node, worker: w}
 	cn.State = w.node.session.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.Now())
-	cn.State.FD = c.FD()
+	cn.State.FD, cn.State.Loop, cn.State.Client = c.FD(), w.loop.Index(), cn
 	c.SetOther(connMemory)
 	w.conns[cn] = struct{}{}
 	w.Count.Connections++
@@ -125,7 +128,7 @@ func (w *worker) closeIdle() {
 		if cn.State.Waiting != nil {
 			cn.Wake(nil)
 		}
-		idle := !cn.Answering && cn.unread == 0 && cn.Upload == nil && len(cn.jobs.pending) == 0
+		idle := !cn.Answering && cn.unread == 0 && cn.Upload == nil && cn.jobs.none()
 		if (idle || cn.State.Blocked) && !cn.Closing {
 			cn.Closing = true
 			cn.Socket.CloseAfterFlush()

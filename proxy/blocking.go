@@ -27,10 +27,16 @@ func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte
 		return true
 	}
 	s.state.LastCmd = cmd.ID
+	if at, _ := cmd.Limit(args); at == 0 { // an XREAD, which does not wait
+		return s.dispatch(cmd, args, raw)
+	}
 	if s.crosses(cmd, args) {
-		limit, valid := claimable(cmd, args)
-		if valid {
+		limit, waits, valid := claimable(cmd, args)
+		switch {
+		case valid && waits:
 			return s.claim(cmd, args, limit)
+		case valid:
+			return s.read(cmd, args)
 		}
 		args = naming(cmd, args, args[cmd.FirstKey(args)], nil) // its node says best what is wrong
 		raw = resp.AppendRequest(nil, args...)
@@ -40,6 +46,7 @@ func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte
 		return false
 	}
 	if s.Outstanding() > before {
+		s.awaitRead(cmd, args)
 		s.blocking, s.mutes, s.waits, s.popsLast = true, true, s.tail-1, popsLast(cmd, args)
 		s.Block(w.loop.Now())
 	}
@@ -67,6 +74,7 @@ func (s *client) blocked() {
 	s.state.Waiting = &session.Waiting{Stop: func() {}}
 	s.block(0)
 	s.conn.Resume() // a blocked session keeps reading, to notice that its peer disconnects
+	s.tellBehind()
 }
 
 // cancelBlocking has the command that waits answer reply, or null if that is nil, unless its node has
@@ -78,7 +86,7 @@ func (s *client) cancelBlocking(reply []byte) (canceled bool) {
 	if s.woken = reply; reply == nil {
 		s.woken = resp.AppendNullArray(nil, s.state.Version)
 	}
-	if c := s.claims; c != nil && !c.popping {
+	if c := s.claims; c != nil && !c.IsPopping() {
 		c.finish(s.woken)
 		return true
 	}
@@ -92,6 +100,7 @@ func (s *client) unblocked(seq uint64, reply []byte) []byte {
 	if !s.blocking || s.waits != seq {
 		return reply
 	}
+	s.haveRead(seq, s.state.Waiting != nil || s.claims != nil)
 	if s.claims != nil {
 		s.claims.end()
 	}

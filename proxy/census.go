@@ -11,7 +11,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/proxy/wide"
 )
@@ -26,7 +25,7 @@ type census struct {
 	question *wide.Question
 	args     int  // bytes of the arguments, charged to the session
 	charged  int  // bytes of answers that the session has gathered
-	over     bool // stop was called: the client has its reply already
+	paced    bool // others rest behind it
 }
 
 // wideHost adds to replies what only the proxy knows.
@@ -45,6 +44,9 @@ func (h wideHost) SlowLog() *figures.SlowLog { return &h.p.slow }
 func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if cmd.ID == command.Info && !figures.InfoNeedsNodes(args[1:]) {
 		return s.local(cmd, args, nil)
+	}
+	if cmd.ID == command.Wait {
+		return s.awaitCopies(cmd, args)
 	}
 	if cmd.Group == "scripting" && !s.mayScript(cmd) {
 		return true
@@ -74,20 +76,38 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	}
 	s.w.order.Begin(&s.Session, order.Lane{Kind: member.Large, Version: s.state.Version})
 	c := &census{s: s, seq: s.tail, cmd: cmd, words: words, begun: s.w.loop.Clock(), question: question, args: size}
-	if question.Waits {
-		s.w.stats.Commands[cmd.ID]++ // WAIT lasts as long as the client asked, so its time is no latency
-		s.issue()
-		s.wait(&session.Waiting{Reply: func() []byte { return question.Reply(nil) }, Stop: c.stop})
-	} else {
-		s.issueCounted(cmd)
-	}
-	c.round()
+	s.issueCounted(cmd)
+	c.begin()
 	return true
+}
+
+// begin asks the nodes, or rests before that. A rest takes none of the time that there is for nodes.
+func (c *census) begin() {
+	w := c.s.w
+	if !c.onlyLooks() || !w.strained() {
+		c.round()
+		return
+	}
+	if begun := w.loop.Now(); w.widePace.mustRest() {
+		w.widePace.rest(func() {
+			c.question.Rounds.Deadline += w.loop.Now() - begun
+			c.begin()
+		})
+		return
+	}
+	c.paced = true
+	w.widePace.begin(c)
+	c.round()
+}
+
+// onlyLooks reports whether nobody waits for what the command does, such as for the end of a script.
+func (c *census) onlyLooks() bool {
+	return c.cmd.Flags&command.Write == 0 && c.cmd.Group != "scripting" && c.cmd.ID != command.ConfigSet
 }
 
 // round asks every node that owns wanted partitions.
 func (c *census) round() {
-	if c.s.isClosed() || c.over {
+	if c.s.isClosed() {
 		return
 	}
 	w, now := c.s.w, c.s.w.loop.Now()
@@ -117,7 +137,7 @@ func (c *census) expired() []byte {
 
 // Done receives a node's answer: the partitions that it covers, and the reply.
 func (c *census) Done(id int32, reply []byte) {
-	if c.s.isClosed() || c.over { // nobody waits for the answers: they must not gather
+	if c.s.isClosed() { // nobody waits for the answers: they must not gather
 		c.answered()
 		return
 	}
@@ -150,7 +170,8 @@ func (c *census) answered() {
 // roundOver finishes the command, or asks again.
 func (c *census) roundOver() {
 	switch {
-	case c.s.isClosed() || c.over:
+	case c.s.isClosed():
+		c.came()
 	case c.question.Finished():
 		c.finish(c.question.Reply(c.s.w.scratch[:0]))
 	default:
@@ -158,27 +179,22 @@ func (c *census) roundOver() {
 	}
 }
 
+// came has others go on that rest behind the command.
+func (c *census) came() {
+	if c.paced {
+		c.s.w.widePace.came(c)
+	}
+}
+
 func (c *census) finish(reply []byte) {
+	c.came()
 	s := c.s
 	if s.isClosed() {
 		return
 	}
-	if !c.question.Waits {
-		s.noteSlow(c.cmd, c.words, s.w.loop.Clock()-c.begun)
-	}
+	s.noteSlow(c.cmd, c.words, s.w.loop.Clock()-c.begun)
 	s.gather(-c.charged)
 	s.Keep(-c.args)
-	if s.state.Waiting != nil && s.waits == c.seq {
-		s.state.Waiting = nil
-		s.Unblock()
-	}
 	s.End()
 	s.reply(c.seq, reply)
-}
-
-// stop ends a command that State.EndWaiting answers.
-func (c *census) stop() {
-	c.over = true
-	c.s.Keep(-c.args)
-	c.s.End()
 }

@@ -228,7 +228,7 @@ func (c *chunked) send(f *fan, args [][]byte, next int, huge bool) (full *order.
 	c.next = next
 	c.flying = append(c.flying, f)
 	if f.chunk >= freeChunks {
-		c.s.w.longChunkSent(f)
+		c.s.w.pace.begin(f)
 	}
 	if huge {
 		f.send(owner, 0, raw, c.memory)
@@ -259,7 +259,7 @@ func (c *chunked) chunkDone(f *fan) {
 	c.sum += f.sum
 	c.executed = c.executed || f.executed
 	f.done = true
-	s.w.chunkCame(f)
+	s.w.pace.came(f)
 	if c.cmd.Merge == command.MergeArray && !c.gather(f) {
 		return
 	}
@@ -315,7 +315,7 @@ func (c *chunked) pass() {
 	if !c.begun && !muted {
 		s.conn.SetOut(resp.AppendArray(s.conn.Out(), c.count))
 	}
-	c.begun = !muted
+	c.begun, s.passing = !muted, !muted
 	for _, text := range c.texts {
 		if c.unsent += len(text); muted {
 			(&chunkText{c, len(text)}).Release()
@@ -356,6 +356,7 @@ func (c *chunked) finish() {
 		out = resp.AppendInt(out, c.sum)
 	case c.cmd.Merge == command.MergeArray:
 		c.pass()
+		s.passing = false
 		s.replied(c.seq)
 		s.passed()
 		return

@@ -296,6 +296,43 @@ func TestManyKeysForASlowReader(t *testing.T) {
 	c.wantNothingKept()
 }
 
+// Pushes wait for the end of a reply that passes on as it comes: they are none of its elements.
+func TestPushesWaitForALongReply(t *testing.T) {
+	for _, subscribes := range []bool{false, true} {
+		c := trackingCluster(t, func(string, string) {}, moveTime(time.Hour))
+		cl := c.moves()
+		if subscribes {
+			cl.send("SUBSCRIBE ch")
+			cl.want(">3 $9 subscribe $2 ch :1")
+		}
+		const n = 4000
+		cl.send(manyKeys("MSET", n, func(int) string { return strings.Repeat("v", 2000) }))
+		cl.want("+OK")
+		gate := make(chan struct{})
+		c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
+		cl.send(manyKeys("MGET", n, nil))
+		for range 9 { // some chunks of 16 keys, then some of 256 KiB: not all
+			gate <- struct{}{}
+		}
+		if _, err := cl.r.Peek(1); err != nil {
+			t.Fatal(err)
+		}
+		c.onLoop(func(w *worker) {
+			w.clients[0].takeRedirected("k", false)
+			w.move(1_700_000_000_000)
+		})
+		close(gate)
+		if got := len(strings.Fields(cl.reply())); got != 1+2*n {
+			t.Fatalf("the reply has %d words", got)
+		}
+		cl.want(">2 $10 invalidate *1 $1 k")
+		cl.send("PING")
+		cl.wantMoving(3600)
+		cl.want("+PONG")
+		c.wantNothingKept()
+	}
+}
+
 // MONITOR shows the beginning of such a command, and a transaction queues it whole.
 func TestManyKeysAreShownAndQueued(t *testing.T) {
 	const n = 4 * maxKeys

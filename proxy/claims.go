@@ -12,22 +12,10 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A blocking command that names keys of several slots claims them at the owner of each partition (see
-// internal/member). When an owner says that a key is ready, the proxy pops from that key alone, as if its
-// client had named no other, and goes on if it finds nothing:
-//
-//	BLPOP k1 k2 0   CLAIM k1 ─▶ node 1: token
-//	                CLAIM k2 ─▶ node 2: token  ···  READY ─▶ BLPOP k2 0.001, PASS ─▶ the reply
-//	                                                         CANCEL ─▶ node 1
-//
-// At first all owners are asked, and if several keys are ready, the first of them is popped from, as in Redis.
-// An owner that does not answer then delays the command for firstClaims only.
+// A blocking command that names keys of several slots claims them at the owner of each partition.
+// Package order decides (order.Claims); the proxy pops by an ordinary command, and reads the replies.
 
 const (
-	// firstClaims is how long a command waits for the first answers of all owners.
-	firstClaims = 100 * time.Millisecond
-	// claimPause is how long a claim waits that its node has not taken, before it is made again.
-	claimPause = 10 * time.Millisecond
 	// claimMemory is about what a claim takes in the heap beside its keys.
 	claimMemory = 512
 	// maxClaimed and maxClaimedBytes are what a node takes of a blocking command: its keys and its arguments.
@@ -36,54 +24,31 @@ const (
 
 // claiming is a blocking command that has claims.
 type claiming struct {
+	*order.Claims
 	s      *client
 	seq    uint64
 	cmd    *command.Command
 	args   [][]byte
+	keys   []int // which of the arguments are keys
 	charge int
-	begun  time.Duration
-	limit  time.Duration // 0: none
-	claims []*claim      // by their first keys
-
-	popping bool           // a pop is on its way: the claims do not count as outstanding
-	settled bool           // all owners have answered, or have had the time for it
-	timer   *netloop.Timer // for the next of: firstClaims, claims to be made again, the limit
-	over    bool
+	timer  *netloop.Timer // for Tick
 }
-
-// claim is for the keys of one partition. It is the Part of its requests.
-type claim struct {
-	of        *claiming
-	partition uint16
-	keys      [][]byte
-	at        []int // where they stand among the keys of the command
-	state     claimState
-	pipe      *order.Pipe // that it waits on
-	attempt   uint64      // of the pipe
-	token     uint64
-	ready     member.Ready
-}
-
-type claimState uint8
-
-const (
-	unclaimed claimState = iota // to be made, or made again
-	asked
-	claimWaits
-	claimReady
-	claimPops // the pop from its key is on its way
-)
 
 // kinds are the values that commands wait for that may name keys of several slots.
 var kinds = map[command.ID]member.ValueKind{
 	command.BLPop: member.List, command.BRPop: member.List, command.BLMPop: member.List,
 	command.BZPopMin: member.SortedSet, command.BZPopMax: member.SortedSet, command.BZMPop: member.SortedSet,
+	command.XRead: member.Stream, command.XReadGroup: member.Group,
 }
+
+// pops reports whether a command takes what it waits for, so that it can be returned.
+func pops(id command.ID) bool { return kinds[id] == member.List || kinds[id] == member.SortedSet }
 
 // crosses reports whether a blocking command names keys of several slots, and may.
 func (s *client) crosses(cmd *command.Command, args [][]byte) bool {
 	first := cmd.FirstKey(args)
-	if kinds[cmd.ID] == 0 || first == 0 || s.w.order.Level() < ring.ClaimLevel {
+	if kinds[cmd.ID] == 0 || first == 0 || s.w.order.Level() < ring.ClaimLevel ||
+		isRead(cmd) && s.w.order.Level() < ring.StreamsLevel {
 		return false
 	}
 	_, same := s.slotOf(cmd, args, first)
@@ -106,10 +71,7 @@ func numKeys(args [][]byte) int {
 // false if the command must wait.
 func (s *client) claim(cmd *command.Command, args [][]byte, limit time.Duration) bool {
 	keys, _ := cmd.AppendKeys(nil, args)
-	size := 0
-	for _, arg := range args {
-		size += len(arg) + 24
-	}
+	size := sizeOf(args)
 	switch {
 	case s.Outstanding() > 0:
 		return false // nothing else of the session may be in flight while it pops
@@ -120,36 +82,53 @@ func (s *client) claim(cmd *command.Command, args [][]byte, limit time.Duration)
 		s.answer(errLongClaims)
 		return true
 	}
-	c := &claiming{s: s, seq: s.tail, cmd: cmd, begun: s.w.loop.Now(), limit: limit, args: cloneAll(args)}
-	c.divide(keys)
-	if c.charge = size + claimMemory*len(c.claims); !s.Keep(c.charge) {
+	c := &claiming{s: s, seq: s.tail, cmd: cmd, args: cloneAll(args), keys: keys}
+	c.Claims = s.w.order.NewClaims(&s.Session, c.seq, c.want(), limit)
+	if c.charge = size + claimMemory*c.Len(); !s.Keep(c.charge) {
 		s.answer(errNotParked)
 		return true
 	}
 	s.claims = c
+	s.awaitRead(cmd, args)
 	s.w.stats.Claimed++
-	s.w.order.Begin(&s.Session, s.laneFor(0, false))
 	s.issueCounted(cmd)
 	s.blocking, s.mutes, s.waits, s.popsLast = true, true, s.tail-1, popsLast(cmd, args)
-	c.goOn()
+	c.Begin(s.laneFor(0, false), s.w.loop.Now())
 	s.w.act()
 	return true
 }
 
-// claimable returns the limit of a blocking command. valid is false if a node would refuse its arguments.
-func claimable(cmd *command.Command, args [][]byte) (limit time.Duration, valid bool) {
-	at := len(args) - 1
-	if counts(cmd) {
-		at = 1
-		if valid = optionsOK(cmd, args[3+numKeys(args):]); !valid {
-			return 0, false
-		}
+// want is what the command claims.
+func (c *claiming) want() member.Claim {
+	want := member.Claim{Kind: kinds[c.cmd.ID], Keys: make([][]byte, len(c.keys))}
+	for i, at := range c.keys {
+		want.Keys[i] = c.args[at]
+	}
+	switch c.cmd.ID {
+	case command.XRead:
+		at := command.ReadsOf(c.args)
+		want.IDs = at.IDs(c.args)
+	case command.XReadGroup:
+		want.Group, want.MinIdle = c.group()
+	}
+	return want
+}
+
+// claimable returns the limit of a blocking command, and whether it ever waits. valid is false if a node would refuse
+// its arguments.
+func claimable(cmd *command.Command, args [][]byte) (limit time.Duration, waits, valid bool) {
+	if isRead(cmd) {
+		return readLimit(cmd, args)
+	}
+	at, _ := cmd.Limit(args)
+	if counts(cmd) && !optionsOK(cmd, args[3+numKeys(args):]) {
+		return 0, false, false
 	}
 	seconds, err := strconv.ParseFloat(string(args[at]), 64)
 	if err != nil || !(seconds >= 0 && seconds < maxLimit.Seconds()) {
-		return 0, false
+		return 0, false, false
 	}
-	return time.Duration(seconds * float64(time.Second)), true
+	return time.Duration(seconds * float64(time.Second)), true, true
 }
 
 // maxLimit is a limit that is longer than any that a client means, and short enough for sums of times.
@@ -173,8 +152,12 @@ func optionsOK(cmd *command.Command, options [][]byte) bool {
 	return ok && count > 0
 }
 
-// naming returns a blocking command that names one key only, and has another limit unless that is nil.
+// naming returns a blocking command that names one key only, and has another limit unless that is nil. An XREAD is one
+// that its node refuses.
 func naming(cmd *command.Command, args [][]byte, key, limit []byte) [][]byte {
+	if isRead(cmd) {
+		return nameOne(args)
+	}
 	if counts(cmd) {
 		if limit == nil {
 			limit = args[1]
@@ -187,211 +170,77 @@ func naming(cmd *command.Command, args [][]byte, key, limit []byte) [][]byte {
 	return [][]byte{args[0], key, limit}
 }
 
-// divide makes a claim for each partition.
-func (c *claiming) divide(keys []int) {
-	of := make(map[uint16]*claim)
-	for i, at := range keys {
-		key := c.args[at]
-		p := ring.PartitionOf(key)
-		if of[p] == nil {
-			of[p] = &claim{of: c, partition: p}
-			c.claims = append(c.claims, of[p])
-		}
-		of[p].keys, of[p].at = append(of[p].keys, key), append(of[p].at, i)
-	}
-}
-
-// goOn makes the claims that are to be made, and pops if it is time for that.
-func (c *claiming) goOn() {
-	if c.over {
+// claimed does what the session's claims want done, unless they are over.
+func (s *client) claimed(a *order.Action) {
+	c := s.claims
+	if c == nil || c.Claims != a.Claims {
 		return
 	}
-	now := c.s.w.loop.Now()
-	for _, cl := range c.claims {
-		if cl.state == unclaimed {
-			cl.ask(now)
+	switch a.Kind {
+	case order.ClaimPop:
+		c.pop()
+	case order.ClaimWait:
+		s.blocked()
+	case order.ClaimArm:
+		c.arm()
+	case order.ClaimEnd:
+		switch {
+		case a.Err != nil:
+			c.finish(errMerge)
+		case a.Reply == nil:
+			c.finish(resp.AppendNullArray(nil, s.state.Version))
+		default: // canceled if there was no memory, see unblocked
+			c.finish(a.Reply)
 		}
 	}
-	c.decide()
-}
-
-// decide pops from the first key that is ready, or waits.
-func (c *claiming) decide() {
-	if c.over || c.popping {
-		return
-	}
-	now := c.s.w.loop.Now()
-	var first *claim
-	open := false
-	for _, cl := range c.claims {
-		switch cl.state {
-		case unclaimed, asked:
-			open = true
-		case claimReady:
-			if first == nil || cl.at[cl.ready.Key] < first.at[first.ready.Key] {
-				first = cl
-			}
-		case claimWaits, claimPops:
-		}
-	}
-	c.settled = c.settled || !open || now-c.begun >= firstClaims
-	switch {
-	case first != nil && c.settled:
-		c.pop(first)
-	case c.limit > 0 && now-c.begun >= c.limit:
-		c.finish(resp.AppendNullArray(nil, c.s.state.Version))
-		return
-	case c.settled:
-		c.s.blocked()
-	}
-	c.arm(now)
 }
 
 // arm sets the timer.
-func (c *claiming) arm(now time.Duration) {
-	if c.timer != nil {
-		c.timer.Stop()
-		c.timer = nil
-	}
-	if c.over {
-		return
-	}
-	next := time.Duration(-1)
-	within := func(d time.Duration) {
-		if d = max(d, 0); next < 0 || d < next {
-			next = d
-		}
-	}
-	if c.limit > 0 && !c.popping {
-		within(c.begun + c.limit - now)
-	}
-	if !c.settled {
-		within(c.begun + firstClaims - now)
-	}
-	for _, cl := range c.claims {
-		if cl.state == unclaimed {
-			within(claimPause)
-			break
-		}
-	}
-	if next >= 0 {
-		c.timer = c.s.w.loop.After(next, func() {
+func (c *claiming) arm() {
+	c.stop()
+	w := c.s.w
+	if after, ok := c.Due(w.loop.Now()); ok {
+		c.timer = w.loop.After(after, func() {
 			c.timer = nil
-			c.goOn()
-			c.s.w.act()
+			c.Tick(w.loop.Now())
+			w.act()
 		})
 	}
 }
 
-// ask makes the claim, if its node can be asked now.
-func (cl *claim) ask(now time.Duration) {
-	s := cl.of.s
-	w := s.w
-	owner := w.order.Owner(cl.partition)
-	if owner == nil {
+func (c *claiming) stop() {
+	if c.timer != nil {
+		c.timer.Stop()
+		c.timer = nil
+	}
+}
+
+// pop pops from the key that is ready, as if the client had named no other. Its limit is short, and
+// only one that is not 0.
+func (c *claiming) pop() {
+	var few [1]int
+	places := c.AppendPopped(few[:0])
+	if isRead(c.cmd) {
+		c.read(places)
 		return
 	}
-	waited := now - cl.of.begun
-	raw := member.AppendClaim(w.scratch[:0], &member.Claim{Waited: waited, Kind: kinds[cl.of.cmd.ID], Keys: cl.keys})
-	w.keepScratch(raw)
-	r := order.Request{Session: &s.Session, Part: cl, Seq: cl.of.seq, Origin: order.Origin{Partition: cl.partition}}
-	if w.order.Ask(owner.Pipe(s.Lane()), r, raw, now) {
-		cl.state = asked
-	}
-}
-
-// Waits implements order.Claimant: nothing is ready yet.
-func (cl *claim) Waits(p *order.Pipe, token uint64) {
-	cl.pipe, cl.attempt, cl.token, cl.state = p, p.Attempt(), token, claimWaits
-	if cl.of.over {
-		cl.cancel()
-	}
-	cl.of.decide()
-}
-
-// Undone implements order.Asker: the partition has moved, or the pipe is lost.
-func (cl *claim) Undone() {
-	cl.state = unclaimed
-	cl.of.decide()
-	cl.of.s.w.act()
-}
-
-// Done implements order.Part: a key is ready, or the node has ended the wait.
-func (cl *claim) Done(_ int32, reply []byte) {
-	ready, ok := member.ParseReady(reply, len(cl.keys))
-	c := cl.of
-	switch {
-	case c.over:
-		if ok {
-			cl.state, cl.ready = claimReady, ready
-			cl.pass()
-		}
-	case ok:
-		cl.state, cl.ready = claimReady, ready
-		c.decide()
-	case resp.IsError(reply):
-		if !c.popping {
-			if string(reply) == string(canceled) { // order has canceled it: there was no memory
-				reply = outOfMemory
-			}
-			c.finish(reply)
-		}
-		cl.state = unclaimed
-	default: // the node ends all waits
-		cl.state = unclaimed
-		c.decide()
-	}
-	c.s.w.act()
-}
-
-// cancel has the node end the wait of the claim, or its turn.
-func (cl *claim) cancel() {
-	switch cl.state {
-	case claimWaits:
-		if cl.pipe.Attempt() == cl.attempt {
-			cl.of.s.w.order.CancelClaim(cl.pipe, cl.token, cl)
-		}
-	case claimReady:
-		cl.pass()
-	case unclaimed, asked, claimPops:
-	}
-}
-
-// pass gives up the turn of the claim. Where that is not possible, the turn ends by itself.
-func (cl *claim) pass() {
-	w := cl.of.s.w
-	owner := w.order.Owner(cl.partition)
-	if cl.ready.Turn == 0 || owner == nil {
-		return
-	}
-	if p := owner.Pipe(cl.of.s.Lane()); p.IsOpen() && !p.IsFull(0) {
-		key := cl.keys[cl.ready.Key]
-		w.order.Tell(p, member.AppendPass(nil, member.Pass{Kind: kinds[cl.of.cmd.ID], Turn: cl.ready.Turn, Key: key}))
-	}
-}
-
-// pop pops from the key that is ready. Its limit is short, and only one that is not 0.
-func (c *claiming) pop(cl *claim) {
 	s := c.s
 	w := s.w
-	key := cl.keys[cl.ready.Key]
-	cl.state, c.popping = claimPops, true
+	key := c.args[c.keys[places[0]]]
 	raw := resp.AppendRequest(nil, naming(c.cmd, c.args, key, []byte("0.001"))...)
-	lane := s.laneFor(len(raw), false)
-	s.End()
-	w.order.Enter(&s.Session, lane)
-	r := order.Request{Session: &s.Session, Seq: c.seq, Origin: order.Origin{Partition: cl.partition}}
+	c.Pop(s.laneFor(len(raw), false))
+	r := order.Request{Session: &s.Session, Seq: c.seq, Origin: order.Origin{Partition: ring.PartitionOf(key)}}
 	s.Block(w.loop.Now())
 	if p, ok := w.order.Submit(&s.Session, r, raw, w.loop.Now()); !ok {
 		w.order.Park(r, raw, w.loop.Now())
 	} else if p != nil {
 		w.write(p)
 	}
-	cl.pass() // behind the pop, so that nobody who waits takes what the claim was told of
+	c.Popped()
 }
 
-// popped takes the reply to a pop, and returns the reply to the command. goesOn reports that there is none yet,
-// because the pop has found nothing.
+// popped takes the reply to a pop, and returns the reply to the command. goesOn reports that there is
+// none yet, because the pop has found nothing.
 func (c *claiming) popped(reply []byte) (_ []byte, goesOn bool) {
 	s := c.s
 	switch nothing := reply[0] == '_' || string(reply) == "*-1\r\n"; {
@@ -400,36 +249,22 @@ func (c *claiming) popped(reply []byte) (_ []byte, goesOn bool) {
 	case s.woken != nil:
 		return canceled, false
 	}
-	for _, cl := range c.claims {
-		if cl.state == claimPops {
-			cl.state = unclaimed
-		}
-	}
-	c.popping = false
-	s.w.order.Begin(&s.Session, s.laneFor(0, false))
-	c.goOn()
+	c.GoOn(s.laneFor(0, false), s.w.loop.Now())
 	s.w.act()
 	return nil, true
 }
 
 // finish ends the command, of which no pop is on its way, with a reply.
 func (c *claiming) finish(reply []byte) {
-	c.s.End()
 	c.end()
 	c.s.reply(c.seq, reply)
 }
 
 // end ends all claims.
 func (c *claiming) end() {
-	c.over = true
 	c.s.claims = nil
 	c.s.Keep(-c.charge)
-	if c.timer != nil {
-		c.timer.Stop()
-		c.timer = nil
-	}
-	for _, cl := range c.claims {
-		cl.cancel()
-	}
+	c.stop()
+	c.End()
 	c.s.w.act()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -24,22 +25,6 @@ func claimCluster(t *testing.T, nodes int) (*rig, []string) {
 	c.level = ring.Level
 	c.route(func(p int) int { return p % nodes })
 	return c, keys
-}
-
-// wantReady waits until so many claims of the only client are ready.
-func (c *rig) wantReady(count int) {
-	c.t.Helper()
-	eventually(c.t, fmt.Sprintf("%d claims are ready", count), func() bool {
-		ready := 0
-		err := c.proxy.cfg.Group.Each(func(*netloop.Loop) {
-			for _, cl := range c.proxy.workers[0].clients[0].claims.claims {
-				if cl.state == claimReady {
-					ready++
-				}
-			}
-		})
-		return err == nil && ready == count
-	})
 }
 
 // newest waits until a node has one more command that it answers later, and returns it.
@@ -61,9 +46,9 @@ func (n *fakeNode) told(line string) {
 func (n *fakeNode) newestWants(count int, want string) {
 	n.t.Helper()
 	got := n.newest(count)
-	if verb, rest, ok := strings.Cut(got, "CLAIM "); ok {
+	if rest, ok := strings.CutPrefix(got, "DUNLIN CLAIM "); ok {
 		_, rest, _ = strings.Cut(rest, " ")
-		got = verb + "CLAIM " + rest
+		got = "DUNLIN CLAIM " + rest
 	}
 	if got != want {
 		n.t.Fatalf("%s is sent %q, want %q", n.name, got, want)
@@ -100,7 +85,9 @@ func TestClaimsGoOn(t *testing.T) {
 	c.nodes[2].newestWants(1, "BLPOP "+k[2]+" 0.001")
 	c.nodes[1].complete(0, "*2\r\n:0\r\n:8\r\n")
 	c.nodes[0].complete(0, "*2\r\n:0\r\n:9\r\n")
-	c.wantReady(2)
+	other := c.dial()
+	other.send("GET "+k[0], "GET "+k[1]) // behind what was completed
+	other.want("$-1", "$-1")
 	c.nodes[2].waiting(1) // it is not claimed while it is popped from
 	c.nodes[2].complete(0, "*-1\r\n")
 	c.nodes[2].newestWants(1, "DUNLIN CLAIM l "+k[2])
@@ -143,8 +130,8 @@ func TestClaimsWithoutAnOwner(t *testing.T) {
 	b.waiting(1)
 	b.complete(0, "*2\r\n:0\r\n:0\r\n")
 	b.newestWants(1, "BLPOP "+k[1]+" 0.001")
-	if waited := time.Since(begun); waited < firstClaims {
-		t.Errorf("the proxy has waited for %v, want %v", waited, firstClaims)
+	if waited := time.Since(begun); waited < order.FirstClaims {
+		t.Errorf("the proxy has waited for %v, want %v", waited, order.FirstClaims)
 	}
 	b.complete(0, "*2\r\n"+bulk(k[1])+bulk("e"))
 	cl.want(fmt.Sprintf("*2 $%d %s $1 e", len(k[1]), k[1]))
@@ -188,8 +175,8 @@ func TestClaimsWithoutMemory(t *testing.T) {
 	c.nodes[1].told("CANCEL 1")
 }
 
-// TestUnblockOfWhoHasLeft: CLIENT UNBLOCK wakes nobody whose reply has come when it had left, and whose connection the loop
-// has not closed yet.
+// TestUnblockOfWhoHasLeft: CLIENT UNBLOCK wakes nobody whose reply has come when it had left, and whose connection
+// the loop has not closed yet.
 func TestUnblockOfWhoHasLeft(t *testing.T) {
 	c, k := claimCluster(t, 1)
 	cl, other := c.dial(), c.dial()

@@ -62,6 +62,7 @@ type client struct {
 	forgets      bool // the command at hand reads more keys than are tracked
 	muting       bool // the reply to the command at hand is dropped
 	told         bool // to move, see moving.go
+	passing      bool // the reply to a command in chunks is in the output in part
 	mutes        bool // one flag for the fast path: closed, has blocked, or replies may be to be dropped
 }
 
@@ -81,7 +82,7 @@ type inputState uint8
 const (
 	flowing inputState = iota // there are none, or the loop comes with more input
 	behind                    // the loop will offer them again
-	stalled                   // progress does, when what they wait for has happened; reading is paused, unless state.Blocked
+	stalled                   // progress does, when what they wait for has happened; unless state.Blocked, it pauses reading
 )
 
 // Take implements order.Owner: it gives the memory of the input that holds raw to the caller, nil
@@ -169,6 +170,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 				s.stall()
 				return off
 			}
+			s.state.Commands++
 		}
 		off += size
 	}
@@ -271,7 +273,10 @@ func (s *client) forward(cmd *command.Command, args [][]byte, raw []byte) bool {
 		return s.forwardTo(s.w.order.Anywhere(), cmd, args, raw)
 	}
 	slot, same := s.slotOf(cmd, args, first)
-	if !same {
+	switch {
+	case !same && isRead(cmd) && s.w.order.Level() >= ring.StreamsLevel:
+		return s.read(cmd, args)
+	case !same:
 		s.answer(errCrossSlot)
 		return true
 	}

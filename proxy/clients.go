@@ -16,9 +16,10 @@ func (w *worker) clientsHere(yield func(session.Client) bool) {
 	}
 }
 
-// StateNow returns the state, with the present number of unsent bytes.
+// StateNow returns the state, with the present number of unsent bytes, and what has passed.
 func (s *client) StateNow() *session.State {
 	s.state.OutBytes = s.conn.Queued()
+	s.state.NetIn, s.state.NetOut = s.conn.Traffic()
 	return s.state
 }
 

@@ -22,7 +22,8 @@
 //   - chunk: the keys of a long command that are split at once (chunks.go)
 //   - topic: a channel, pattern or shard channel to which sessions of a worker subscribe (listening.go)
 //   - mover: a session that goes to another proxy when it is told that this one stops (moving.go)
-//   - census: a command that asks all nodes (census.go, package wide).
+//   - census: a command that asks all nodes (census.go, package wide). WAIT is asked for all
+//     clients at once (copies.go).
 //
 // Package order decides where and when a request is sent, and what happens to it if its node
 // refuses it or is lost. Package order is a step function without sockets and clocks. The types
@@ -47,13 +48,16 @@
 // A client can switch replies off (CLIENT REPLY). Then the turn of its command is muted: the proxy
 // delivers nothing in that turn.
 //
+// Pushes go between replies. While a large reply is in the output in part, they wait (client.isCutting).
+//
 //	session A  head=7 tail=10   [7: waits for n1] [8: n2, early, stored] [9: n1]
 //	pipe n1    A7 B3 A9         the next reply on n1 belongs to A7
 //	pipe n2    B4               A8 was answered already
 //
-// A blocking command that names keys of several partitions waits by claims, and pops by an ordinary command
-// (claims.go). If a client has gone when the reply to its blocking command comes, the proxy returns what was popped
-// (returns.go).
+// A blocking command that names keys of several partitions waits by claims, and pops by an ordinary
+// command (order.Claims, claims.go). XREAD and XREADGROUP of streams in several slots have a part for each
+// (reads.go). If a client has gone when the reply to its blocking command comes, the proxy returns
+// what was popped (returns.go).
 //
 // # Order
 //

@@ -21,6 +21,7 @@ var (
 	errScripts        = wire("ERR scripts need protocol level 10, and this cluster speaks less: upgrade all members")
 	errFunctions      = wire("ERR functions need protocol level 13, and this cluster speaks less: upgrade all members")
 	errManyClaims     = wire("ERR a blocking command can name at most 256 keys")
+	errManyReads      = wire("ERR XREAD and XREADGROUP can name at most 256 streams of several slots")
 	errLongClaims     = wire("ERR the arguments of a command that waits can have at most 65536 bytes")
 	errBlocking       = wire("ERR blocking commands need protocol level 8, and this cluster speaks less: upgrade all members")
 	errNoTracking     = wire("ERR CLIENT TRACKING is not possible: there is no memory for its prefixes")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,6 +40,7 @@ type fakeNode struct {
 	issued  int
 	fetch   func(args []string) (string, bool) // overrides the reply to FETCH
 	later   func(args []string) bool           // the command is answered later; nil: none is
+	settles string                             // what $ is in a command that is answered later
 	listen  func(args []string) member.Heard   // answers LISTEN; nil: it does not know that
 	tokens  map[net.Conn]int
 	pending []pending // answered later, in order
@@ -58,12 +60,26 @@ func (n *fakeNode) complete(i int, reply string) {
 	defer n.mu.Unlock()
 	d := n.pending[i]
 	n.pending = append(n.pending[:i:i], n.pending[i+1:]...)
-	if reply == "" {
+	switch {
+	case reply != "":
+	case d.args[0] == "DUNLIN":
+		reply = n.each(d.args)
+	default:
 		reply = n.command(strings.ToUpper(d.args[0]), d.args)
 	}
 	if _, err := fmt.Fprintf(d.c, ">3\r\n+later\r\n:%d\r\n%s", d.token, reply); err != nil {
 		n.t.Error(err)
 	}
+}
+
+// postpone answers a command by a token.
+func (n *fakeNode) postpone(c net.Conn, args []string) (reply string) {
+	n.tokens[c]++
+	n.pending = append(n.pending, pending{c, n.tokens[c], args})
+	if slices.Contains(args, member.LastID) {
+		return fmt.Sprintf("-DUNLINLATER %d %s\r\n", n.tokens[c], n.settles)
+	}
+	return fmt.Sprintf("-DUNLINLATER %d\r\n", n.tokens[c])
 }
 
 // waiting waits until that many commands are pending.
@@ -208,9 +224,7 @@ func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
 		return r, true
 	}
 	if n.later != nil && n.later(args) {
-		n.tokens[c]++
-		n.pending = append(n.pending, pending{c, n.tokens[c], args})
-		return fmt.Sprintf("-DUNLINLATER %d\r\n", n.tokens[c]), true
+		return n.postpone(c, args), true
 	}
 	if n.answer != nil {
 		if r, ok := n.answer(args); ok {
@@ -388,6 +402,9 @@ func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
 		delete(n.latched, c)
 		return "+OK\r\n", true
 	case "EACH":
+		if n.later != nil && n.later(args) {
+			return n.postpone(c, args), true
+		}
 		return n.each(args), true
 	case "FETCH":
 		return n.piece(args)

@@ -53,7 +53,7 @@ func (p *pipe) beginFetch(r order.Request, ticket uint64, size int) {
 	p.w.stats.LargeReplies++
 	p.Node.Kept++
 	if s.isClosed() {
-		if s.blocking && s.waits == r.Seq && kinds[s.state.LastCmd] != 0 {
+		if s.blocking && s.waits == r.Seq && pops(s.state.LastCmd) {
 			p.w.stats.ReturnsLost++
 		}
 		f.end()

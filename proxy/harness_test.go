@@ -96,13 +96,13 @@ func (c *rig) retry() {
 	}
 }
 
-// route installs a newer table. owner returns the owner of each partition as an index in nodes.
-func (c *rig) route(owner func(p int) int) {
+// route installs a newer table. owner returns the owner of each partition as an index in nodes, as those in moves are.
+func (c *rig) route(owner func(p int) int, moves ...ring.Move) {
 	if len(c.nodes) == 0 {
 		return
 	}
 	c.epoch++
-	t := &ring.Table{Epoch: c.epoch, Issuer: "test", Level: c.level}
+	t := &ring.Table{Epoch: c.epoch, Issuer: "test", Level: c.level, Moves: moves}
 	if c.epoch > 1 {
 		t.Ancestors = []ring.Version{{Epoch: c.epoch - 1, Issuer: "test"}}
 	}

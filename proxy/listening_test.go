@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -58,6 +59,63 @@ func TestListeningWaitsForTheOwnerBefore(t *testing.T) {
 	eventually(t, "it follows", func() bool { l := heard(); return len(l) > 0 && l[len(l)-1] == follows })
 	if got := strings.Join(heard(), ", "); got != "n1 0 c 1, n1 0 c 0, "+follows {
 		t.Errorf("once the node obeys, %s is said", got)
+	}
+}
+
+// TestListeningGoesByTheTable: a node that does not have the newest table yet sends requests back to the owner
+// before. The proxy tells the next owner nothing else for that: whom it has announced there counts.
+func TestListeningGoesByTheTable(t *testing.T) {
+	c := newCluster(t, 2, oneLoop(t))
+	var mu sync.Mutex
+	var said []string // to the second node: mode, channel and count
+	obeys := false
+	c.nodes[0].set(func(n *fakeNode) {
+		n.listen = func(args []string) member.Heard {
+			mu.Lock()
+			defer mu.Unlock()
+			if obeys && args[3] != "0" {
+				return member.NotOwner
+			}
+			return member.Noted
+		}
+	})
+	back := fmt.Sprintf("-MOVED %d %s\r\n", ring.Slot([]byte("c")), c.nodes[0].member().Addr)
+	c.nodes[1].set(func(n *fakeNode) {
+		n.refuse = func(string) string { return back }
+		n.listen = func(args []string) member.Heard {
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, strings.Join(args[1:], " "))
+			return member.Noted
+		}
+	})
+	last := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(said) == 0 {
+			return ""
+		}
+		return said[len(said)-1]
+	}
+	c.level = ring.PubSubLevel
+	c.route(func(int) int { return 0 })
+	s := c.dial()
+	s.send("SUBSCRIBE c")
+	s.want("*3 $9 subscribe $1 c :1")
+	c.route(func(int) int { return 0 }, ring.Move{Partition: ring.PartitionOf([]byte("c")), From: 0, To: 1})
+	eventually(t, "the next owner is told", func() bool { return last() == "1 c 1" })
+	c.route(func(int) int { return 1 })
+	other := c.dial()
+	other.send("GET {c}")
+	other.want("$-1")
+	mu.Lock()
+	obeys = true
+	mu.Unlock()
+	eventually(t, "the proxy follows", func() bool { return last() == "2 c 1" })
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(said, ", "); got != "1 c 1, 2 c 1" {
+		t.Errorf("the next owner is told %s", got)
 	}
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,14 +16,17 @@ import (
 //
 //	MOVING <number> <seconds until the proxy closes> <null>
 //
-// The proxy serves everybody, and accepts new clients, until these have gone or the time is over: whoever knows no other
-// address would only wait longer without it. It names no other proxy, since it does not know at which address its
-// clients reach one, through a load balancer, a name or a Service. Without an address a client connects again to the one
-// that it has been given, when half of the time is over: balancers have seen by then that this proxy is not ready.
+// The proxy serves everybody, and accepts new clients, until these have gone or the time is over: whoever knows no
+// other address would only wait longer without it. It names no other proxy, since it does not know at which address its
+// clients reach one, through a load balancer, a name or a Service. Without an address a client connects again to the
+// one that it has been given, when half of the time is over: balancers have seen by then that this proxy is not ready.
 //
 // A session is told when its client reads: at once if it subscribes or waits for a reply, otherwise ahead of its next
 // reply. Libraries look whether an idle connection was closed before they use it again, and a push that nobody has
 // read would hide that from them.
+
+// moveAtOnce is how many sessions a loop tells in one turn.
+const moveAtOnce = 512
 
 // leastMove is how much time a session that has begun meanwhile must have to be told: it may come here again.
 const leastMove = 2 * time.Second
@@ -41,7 +45,8 @@ func appendMoving(dst []byte, number int64, left time.Duration) []byte {
 	return resp.AppendNull(dst, resp.RESP3)
 }
 
-// moveClients tells sessions to move. It returns when all of these have gone, when their time is over, or when ctx ends.
+// moveClients tells sessions to move. It returns when all of these have gone, when their time is over, or when ctx
+// ends.
 func (p *Proxy) moveClients(ctx context.Context) {
 	number := time.Now().UnixMilli()
 	for _, w := range p.workers {
@@ -64,25 +69,38 @@ func (p *Proxy) moveClients(ctx context.Context) {
 
 // haveMovers reports whether there are sessions that move when they are told to.
 func (p *Proxy) haveMovers() bool {
-	var movers atomic.Int64
+	var have atomic.Bool
 	err := p.cfg.Group.Each(func(l *netloop.Loop) {
-		for _, s := range p.workers[l.Index()].clients {
-			if s.movesWhenTold() {
-				movers.Add(1)
-			}
+		if slices.ContainsFunc(p.workers[l.Index()].clients, (*client).movesWhenTold) {
+			have.Store(true)
 		}
 	})
-	return err != nil || movers.Load() > 0 // a loop that is busy is asked again
+	return err != nil || have.Load() // a loop that is busy is asked again
 }
 
 // move begins to tell the sessions to move.
 func (w *worker) move(number int64) {
 	now := w.loop.Now()
 	w.moving = &moving{number: number, since: now, until: now + w.proxy.cfg.MoveTime}
-	for _, s := range w.clients {
+	w.tellReaders(len(w.clients))
+}
+
+// tellReaders tells the first of the sessions whose clients read, in turns, the last of them first: whoever takes the
+// place of one that leaves meanwhile was told. Those who come are told when they send something.
+func (w *worker) tellReaders(first int) {
+	first = min(first, len(w.clients))
+	rest := max(0, first-moveAtOnce)
+	for _, s := range w.clients[rest:first] {
 		if s.head < s.tail || s.state.Subscribes() {
 			s.tellMoving()
 		}
+	}
+	if rest > 0 {
+		w.loop.Post(func() {
+			if w.moving != nil {
+				w.tellReaders(rest)
+			}
+		})
 	}
 }
 

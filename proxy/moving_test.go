@@ -134,6 +134,28 @@ func TestDrainHasClientsMove(t *testing.T) {
 	wait()
 }
 
+// TestManySubscribersMove: all sessions that only read are told, in however many turns.
+func TestManySubscribersMove(t *testing.T) {
+	c := trackingCluster(t, func(string, string) {}, moveTime(time.Hour))
+	c.withOther()
+	var subscribers []*conn
+	for range moveAtOnce + 10 {
+		cl := c.dial()
+		cl.send("HELLO 3", "CLIENT MAINT_NOTIFICATIONS ON", "SUBSCRIBE ch")
+		subscribers = append(subscribers, cl)
+	}
+	for _, cl := range subscribers {
+		cl.reply()
+		cl.want("+OK", ">3 $9 subscribe $2 ch :1")
+	}
+	wait := c.drain()
+	for _, cl := range subscribers {
+		cl.wantMoving(3600)
+		cl.Close()
+	}
+	wait()
+}
+
 // TestMoveTimeEnds: who does not go is closed when its time is over, with what it has sent answered. A connection on
 // which nothing is read gets no push, which would hide from its library that it is closed.
 func TestMoveTimeEnds(t *testing.T) {
@@ -144,7 +166,9 @@ func TestMoveTimeEnds(t *testing.T) {
 	c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
 	busy.send("SET k v")
 	eventually(t, "the command is on its way", func() (sent bool) {
-		c.onLoop(func(w *worker) { sent = w.clients[0].head < w.clients[0].tail || w.clients[1].head < w.clients[1].tail })
+		c.onLoop(func(w *worker) {
+			sent = slices.ContainsFunc(w.clients, func(s *client) bool { return s.head < s.tail })
+		})
 		return sent
 	})
 	wait := c.drain()

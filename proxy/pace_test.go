@@ -34,7 +34,7 @@ func TestLongCommandsRest(t *testing.T) {
 				}
 				if rests {
 					w.pace.until = 0
-					w.endRests()
+					w.pace.endRests()
 				}
 			})
 			return rests
@@ -58,20 +58,55 @@ func TestRestBehindChunks(t *testing.T) {
 			}
 		}
 		f, later := &fan{}, &fan{}
-		w.longChunkSent(f)
+		w.pace.begin(f)
 		left("on its way", flightLimit)
 		w.pace.sent -= 18 * time.Millisecond
-		w.chunkCame(&fan{}) // of a command that is not long
+		w.pace.came(&fan{}) // of a command that is not long
 		left("still on its way", flightLimit)
-		w.longChunkSent(later)
-		w.chunkCame(f)
+		w.pace.begin(later)
+		w.pace.came(f)
 		left("the later one is on its way", flightLimit)
 		w.pace.sent -= 18 * time.Millisecond
-		w.chunkCame(later)
+		w.pace.came(later)
 		left("behind 18 ms", restFactor*18*time.Millisecond)
-		w.longChunkSent(f)
+		w.pace.begin(f)
 		w.pace.sent -= time.Second
-		w.chunkCame(f)
+		w.pace.came(f)
 		left("behind a second", restLimit)
 	})
+}
+
+// Commands over the whole cluster rest while loops are strained, and come one after the other then. Those that change
+// something do not, nor does any while loops are not strained.
+func TestWideCommandsRest(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	w, strained := c.proxy.workers[0], false
+	w.onLoop(func() {
+		w.strained = func() bool { return strained }
+		w.widePace.until = w.loop.Clock() + time.Hour
+	})
+	other := c.dial()
+	other.send("DBSIZE")
+	other.want(":0")
+	w.onLoop(func() { strained = true })
+	all := []*conn{c.dial(), c.dial(), c.dial()}
+	for _, cl := range all {
+		cl.send("DBSIZE")
+	}
+	eventually(t, "the commands rest", func() (rest bool) {
+		w.onLoop(func() { rest = len(w.widePace.resting) == len(all) })
+		return rest
+	})
+	other.send("FLUSHALL")
+	other.want("+OK")
+	w.onLoop(func() {
+		w.widePace.until = 0
+		w.widePace.endRests()
+		if p := &w.widePace; p.flying == nil || len(p.resting) != len(all)-1 {
+			t.Errorf("%d commands rest behind the first", len(p.resting))
+		}
+	})
+	for _, cl := range all {
+		cl.want(":0")
+	}
 }

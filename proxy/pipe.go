@@ -130,6 +130,7 @@ func (p *pipe) reply(reply []byte) {
 	switch {
 	case part != nil:
 		part.Done(id, reply)
+		p.w.act()
 	case session != nil:
 		session.Owner.(*client).reply(seq, reply)
 	default:
@@ -226,9 +227,9 @@ func (p *pipe) instead(r *order.Request, reply []byte) bool {
 		p.refused(true)
 		return true
 	case what == member.Later:
-		token, ok := member.ParseLater(reply)
+		token, ids, ok := member.ParseLater(reply)
 		session := r.Session
-		if !ok || !p.w.order.Later(p.Pipe, token) {
+		if !ok || !p.w.order.Later(p.Pipe, token, ids) {
 			p.fail(errOutOfStep)
 		} else if session.Waits() {
 			session.Owner.(*client).blocked()

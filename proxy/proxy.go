@@ -25,10 +25,12 @@ import (
 
 // Config is the configuration of a proxy.
 type Config struct {
-	ID        string // ring.Member.ID
-	Boot      int64  // ring.Member.Boot: nodes tell lives of a proxy apart by it
-	Listen    string // host:port for clients
-	Advertise string // host:port that CLUSTER SLOTS shows; empty: where the asking client reached us
+	ID        string   // ring.Member.ID
+	Boot      int64    // ring.Member.Boot: nodes tell lives of a proxy apart by it
+	Listen    string   // host:port for clients
+	Sentinel  string   // host:port for clients that look for the proxy with Redis Sentinel; empty: none
+	Masters   []string // names of primaries that such clients are shown
+	Advertise string   // host:port that CLUSTER SLOTS shows; empty: where the asking client reached us
 	Version   string
 
 	RequirePass *session.Passwords // of clients; none: they need none
@@ -64,6 +66,7 @@ type Proxy struct {
 	process     *figures.Process // INFO
 	workers     []*worker        // one a loop, in the order of the loops
 	listener    *netloop.Listener
+	sentinel    *netloop.Listener // nil: there is none
 	table       atomic.Pointer[ring.Table]
 	monitors    *monitor.Hub
 	pipeRoom    pipeRoom
@@ -104,6 +107,12 @@ func Start(cfg Config) (*Proxy, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err), p.stopWorkers())
 	}
+	if cfg.Sentinel != "" {
+		if p.sentinel, err = cfg.Group.ListenWrapped(cfg.Sentinel, cfg.Wrapper, p.acceptForSentinel); err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot listen for clients of Sentinel on %q: %w", cfg.Sentinel, err),
+				p.listener.Close(), p.stopWorkers())
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stopSampler = cancel
 	p.sampler.Go(func() { p.sample(ctx) })
@@ -114,7 +123,8 @@ func Start(cfg Config) (*Proxy, error) {
 // state that sessions share.
 func (p *Proxy) newSession(listener *net.TCPAddr) {
 	start := time.Now()
-	p.settings = config.New(config.Options{Bind: listener.IP.String(), Port: listener.Port, MaxClients: p.cfg.MaxClients,
+	p.settings = config.New(config.Options{
+		Bind: listener.IP.String(), Port: listener.Port, MaxClients: p.cfg.MaxClients,
 		Changed: func(c *config.Config) {
 			p.slow.Limit(c.SlowerThan(), c.SlowLogLen())
 			limits := c.SubscriberLimits()
@@ -122,10 +132,12 @@ func (p *Proxy) newSession(listener *net.TCPAddr) {
 		},
 		SetCluster: func(map[string]string) error {
 			return errors.New("a proxy changes settings of the cluster through its nodes")
-		}})
+		},
+	})
 	p.server = session.NewServer(session.Options{
 		Passwords: p.cfg.RequirePass, Debug: p.cfg.Debug, Start: start, Clock: p.cfg.Group.Clock,
-		Config: p.settings, Cluster: cluster.New(p.view, nil), Maintenance: true,
+		Config: p.settings, Cluster: cluster.New(p.view), Maintenance: true,
+		Sentinel: &session.Sentinel{ID: p.cfg.ID, Names: p.cfg.Masters, Addr: p.clientAddr},
 	})
 	p.process = figures.NewProcess(figures.Identity{
 		Version: p.cfg.Version, Role: ring.RoleProxy.String(), Start: start, Port: listener.Port,
@@ -142,6 +154,14 @@ func orDefault[T ~int64](d, value T) T {
 
 // Addr is the address for clients, with the port that was bound.
 func (p *Proxy) Addr() string { return p.listener.Addr() }
+
+// SentinelAddr is that for clients of Redis Sentinel; "": there is none.
+func (p *Proxy) SentinelAddr() string {
+	if p.sentinel == nil {
+		return ""
+	}
+	return p.sentinel.Addr()
+}
 
 // SetTable routes by a table from now on, unless a newer one is in use. t is kept and must not
 // change.
@@ -203,7 +223,7 @@ func (p *Proxy) Drain(ctx context.Context) error {
 		p.moveClients(ctx)
 	}
 	p.draining.Store(true)
-	if err := p.listener.Close(); err != nil {
+	if err := p.stopListening(); err != nil {
 		return fmt.Errorf("cannot stop listening: %w", err)
 	}
 	for _, w := range p.workers {
@@ -226,9 +246,16 @@ func (p *Proxy) Close() error {
 	p.stopSampler()
 	p.sampler.Wait()
 	p.draining.Store(true)
-	err := p.listener.Close()
-	err = errors.Join(err, p.stopWorkers())
+	err := errors.Join(p.stopListening(), p.stopWorkers())
 	p.dividers.all.Wait() // they read what loops have read
+	return err
+}
+
+func (p *Proxy) stopListening() error {
+	err := p.listener.Close()
+	if p.sentinel != nil {
+		err = errors.Join(err, p.sentinel.Close())
+	}
 	return err
 }
 
@@ -249,7 +276,7 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 	s := &client{w: w, conn: c, replySize: firstReply, timed: stopwatch{seq: noCommand}}
 	s.Owner = s
 	s.state = p.server.NewState(c.RemoteAddr(), c.LocalAddr(), w.loop.Now())
-	s.state.FD = c.FD()
+	s.state.FD, s.state.Loop, s.state.Client = c.FD(), w.loop.Index(), s
 	if !p.server.Admit(s.state, c.RemoteIP(), p.isOverfull(), s.turnOut) {
 		p.clients.Add(-1)
 		w.stats.Rejected++
@@ -261,6 +288,29 @@ func (p *Proxy) accept(c *netloop.Conn) netloop.Handler {
 	s.limitInput()
 	w.add(s)
 	return s
+}
+
+// acceptForSentinel is accept for a connection to which SENTINEL is known.
+func (p *Proxy) acceptForSentinel(c *netloop.Conn) netloop.Handler {
+	h := p.accept(c)
+	if s, ok := h.(*client); ok {
+		s.state.Sentinel = true
+	}
+	return h
+}
+
+// clientAddr is where clients find the proxy: where it is advertised, or where they reached it, at laddr.
+// It is only asked for once the proxy listens.
+func (p *Proxy) clientAddr(laddr string) (host string, port int) {
+	self := p.view().Alone
+	if host, port = self.Host, self.Port; host == "" {
+		host, _, _ = net.SplitHostPort(laddr)
+	}
+	if port == 0 {
+		_, digits, _ := net.SplitHostPort(p.listener.Addr())
+		port, _ = strconv.Atoi(digits)
+	}
+	return host, port
 }
 
 // isOverfull reports whether there are more clients than there may be.

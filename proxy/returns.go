@@ -69,6 +69,9 @@ func (s *client) giveBack(seq uint64, reply []byte) {
 // undoing returns the command that undoes a pop, given its reply; nil if it has popped nothing, or has stored
 // it. last says that a pop of a list was from its end.
 func undoing(id command.ID, last bool, reply []byte) [][]byte {
+	if !pops(id) {
+		return nil
+	}
 	leaves := appendLeaves(nil, reply)
 	if len(leaves) < 2 {
 		return nil

@@ -65,7 +65,7 @@ type Stats struct {
 	Invalidations   uint64 // sent to sessions that track
 	Trackers        int    // gauge: sessions that track
 	Copies          int    // gauge: that these may have of keys
-	DroppedCopies   uint64 // times that more was to be told than is queued, so that all sessions of a loop forgot everything
+	Overflows       uint64 // times that sessions were to be told more than is queued: all of a loop forgot everything
 	SlowSubscribers uint64 // sessions closed because they did not read them
 	LostMessages    uint64 // that had no room on their way from a node
 	Gaps            uint64 // topics for which messages may have been lost with a node or its connection
@@ -129,8 +129,13 @@ func (s *Stats) add(o *Stats) {
 		{&s.Accepted, &o.Accepted},
 		{&s.Rejected, &o.Rejected},
 		{&s.SlowReaders, &o.SlowReaders},
-		{&s.Heard, &o.Heard}, {&s.Pushed, &o.Pushed}, {&s.Invalidations, &o.Invalidations}, {&s.SlowSubscribers, &o.SlowSubscribers},
-		{&s.LostMessages, &o.LostMessages}, {&s.Gaps, &o.Gaps}, {&s.DroppedCopies, &o.DroppedCopies},
+		{&s.Heard, &o.Heard},
+		{&s.Pushed, &o.Pushed},
+		{&s.Invalidations, &o.Invalidations},
+		{&s.SlowSubscribers, &o.SlowSubscribers},
+		{&s.LostMessages, &o.LostMessages},
+		{&s.Gaps, &o.Gaps},
+		{&s.Overflows, &o.Overflows},
 		{&s.Starved, &o.Starved},
 		{&s.EarlyClosed, &o.EarlyClosed},
 		{&s.PipesOpened, &o.PipesOpened},
@@ -162,7 +167,7 @@ func (s *Stats) visit(w *worker) {
 	table := &w.tracking.table
 	s.Trackers += table.Clients()
 	s.Copies += table.Copies()
-	s.DroppedCopies = table.Dropped
+	s.Overflows = table.Overflows
 	counts := &w.order.Counts
 	s.PipeRequests, s.Refusals = counts.Requests, counts.Refusals
 	s.Parked, s.ParkedTooLong, s.NotParked = counts.Parked, counts.ParkedTooLong, counts.NotParked

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,6 +25,27 @@ func TestClientTraffic(t *testing.T) {
 	out := rounds * len(":0\r\n")
 	if s := c.stats(); s.ClientBytesIn != uint64(in) || s.ClientBytesOut != uint64(out) {
 		t.Errorf("clients sent %d bytes and were sent %d, want %d and %d", s.ClientBytesIn, s.ClientBytesOut, in, out)
+	}
+}
+
+// CLIENT INFO counts the requests and bytes of its connection.
+func TestClientInfoCounts(t *testing.T) {
+	c := newCluster(t, 2, oneLoop(t))
+	cl := c.dial()
+	cl.send("EXISTS a b", "PING")
+	cl.want(":0", "+PONG")
+	cl.send("CLIENT INFO")
+	in := 0
+	for _, line := range []string{"EXISTS a b", "PING", "CLIENT INFO"} {
+		var args [][]byte
+		for _, word := range strings.Fields(line) {
+			args = append(args, []byte(word))
+		}
+		in += len(resp.AppendRequest(nil, args...))
+	}
+	want := fmt.Sprintf(" io-thread=0 tot-net-in=%d tot-net-out=%d tot-cmds=2", in, len(":0\r\n+PONG\r\n"))
+	if got := cl.reply(); !strings.Contains(got, want) {
+		t.Errorf("CLIENT INFO says %s, want %s", got, want)
 	}
 }
 

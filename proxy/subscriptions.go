@@ -277,8 +277,11 @@ func (s *client) Push(frame []byte) {
 	}
 }
 
-// isCutting reports whether a large reply is in the output in part.
+// isCutting reports whether a large reply is in the output in part: what comes next must be more of it.
 func (s *client) isCutting() bool {
+	if s.passing {
+		return true
+	}
 	for _, f := range s.fetches {
 		if f.seq == s.head && f.part == nil && f.asked > 0 {
 			return true

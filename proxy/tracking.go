@@ -1,11 +1,11 @@
 package proxy
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
-	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -30,26 +30,22 @@ import (
 // What begins with prefixes is told over the pipes that listen, by all nodes.
 //
 // A FLUSHALL of all nodes is one event for a client, but each node tells it. A client that follows prefixes is told
-// when all have, so that it forgets what it has read in between, by whatever connection; behind flushPatience it is
-// told of what has come, and again of the rest.
+// when all have, so that it forgets what it has read in between, by whatever connection. After flushPatience it is
+// told of what has come, and later again of the rest.
 //
 // A pipe that breaks takes the marks of its node along, and a node that cannot be reached may own nothing any
 // more: then all sessions of the worker forget everything.
 
-const (
-	// heldInvalidations is how many bytes wait for a reply. With more, the client forgets all.
-	heldInvalidations = 64 << 10
-	// flushPatience is how long a worker waits until all nodes have told of a FLUSHALL. Some may never: then it was
-	// executed by the others alone, and has failed.
-	flushPatience = time.Second
-)
+// flushPatience is how long a worker waits until all nodes have told of a FLUSHALL. Some may never: then it was
+// executed by the others alone, and has failed.
+const flushPatience = time.Second
 
 // trackingHere is what a worker keeps for its sessions that track.
 type trackingHere struct {
 	table tracking.Turns
 
-	flushedBy []*order.Node  // have told of a FLUSHALL that others have not told of
-	patience  *netloop.Timer // ends the wait for these; nil: there is none
+	flushedBy []*order.Node  // nodes that have told of a FLUSHALL, of which others have not told yet
+	patience  *netloop.Timer // ends the wait for those others; nil: there is none
 }
 
 // tracker is what a session keeps while it tracks.
@@ -59,6 +55,7 @@ type tracker struct {
 	behind  heldBack
 	follows []string // prefixes that the worker listens to for it
 	charged int      // bytes of these, and of those that it is about to follow
+	awaited [][]byte // keys that a command reads that may wait; empty: any; nil: there is no such command
 	obeys   *session.Tracking
 	asked   []following // what is not answered, by turns
 }
@@ -122,7 +119,8 @@ func (s *client) chargePrefixes() (ok bool) {
 	return ok
 }
 
-// trackAsBefore has the session go on with what it had asked for before a CLIENT TRACKING that is refused; nil: nothing.
+// trackAsBefore has the session go on with what it had asked for before a CLIENT TRACKING that is refused; nil:
+// nothing.
 func (s *client) trackAsBefore(before *session.Tracking) {
 	if s.state.SetTracking(before); before == nil {
 		s.untrack()
@@ -218,6 +216,40 @@ func (s *client) untrack() {
 	}
 }
 
+// awaitRead notes the keys that a command is to read that may wait.
+func (s *client) awaitRead(cmd *command.Command, args [][]byte) {
+	t := s.tracker
+	if t == nil || cmd.Flags&command.ReadOnly == 0 || !s.state.TracksNow() {
+		return
+	}
+	keys, _ := cmd.AppendKeys(nil, args)
+	t.awaited = make([][]byte, 0, len(keys))
+	for _, at := range keys {
+		t.awaited = append(t.awaited, bytes.Clone(args[at]))
+	}
+	if !s.Keep(sizeOf(t.awaited)) {
+		t.awaited = t.awaited[:0]
+	}
+}
+
+// haveRead has the client forget, behind the reply to a command that has waited, what it has read: what has woken the
+// command took the marks of its keys along, perhaps before the reply.
+func (s *client) haveRead(seq uint64, waited bool) {
+	t := s.tracker
+	if t == nil || t.awaited == nil {
+		return
+	}
+	keys := t.awaited
+	t.awaited = nil
+	s.Keep(-sizeOf(keys))
+	if waited && len(keys) == 0 {
+		s.hold(&t.behind, later{until: seq + 1, all: true})
+	}
+	for i := 0; waited && i < len(keys); i++ {
+		s.hold(&t.behind, later{until: seq + 1, key: string(keys[i])})
+	}
+}
+
 // executeTracked executes a command of a session that tracks.
 func (s *client) executeTracked(args [][]byte, raw []byte) bool {
 	reads, turn := s.trackReads(args), s.tail
@@ -280,169 +312,6 @@ func (s *client) trackKeys(row *command.Command, args [][]byte, words int) (read
 	}
 	s.w.tracking.table.TellLater()
 	return true
-}
-
-// gone takes what a pipe that tracks has pushed.
-func (w *worker) gone(g member.Gone) {
-	table := &w.tracking.table
-	switch {
-	case g.All:
-		table.Flush()
-	case g.ByPrefix:
-		table.Changed(string(g.Key), g.Actor)
-	default:
-		table.Gone(g.Hash, g.Actor)
-	}
-	w.tracking.table.Tell()
-}
-
-// flushed takes a node's word that it has executed a FLUSHALL. When all have, those that follow prefixes are told.
-func (w *worker) flushed(n *order.Node) {
-	here := &w.tracking
-	if !slices.Contains(here.flushedBy, n) {
-		here.flushedBy = append(here.flushedBy, n)
-	}
-	for _, other := range w.order.Nodes() {
-		if !slices.Contains(here.flushedBy, other) {
-			if here.patience == nil {
-				here.patience = w.loop.After(flushPatience, w.tellFlushed)
-			}
-			return
-		}
-	}
-	w.tellFlushed()
-}
-
-func (w *worker) tellFlushed() {
-	here := &w.tracking
-	if here.patience != nil {
-		here.patience.Stop()
-	}
-	here.flushedBy, here.patience = nil, nil
-	here.table.FlushFollowers()
-	w.tracking.table.Tell()
-}
-
-// forgetAll has all sessions that track forget everything.
-func (w *worker) forgetAll() {
-	if table := &w.tracking.table; table.Clients() > 0 {
-		table.Flush()
-		w.tracking.table.TellLater()
-	}
-}
-
-// Invalidate implements tracking.Sink.
-func (s *client) Invalidate(key string) { s.invalidate(key, false) }
-
-// Flush implements tracking.Sink.
-func (s *client) Flush() { s.invalidate("", true) }
-
-// invalidate tells the client now, or behind the replies that are outstanding to what it has read.
-func (s *client) invalidate(key string, all bool) {
-	t := s.tracker
-	if t == nil || s.isClosed() {
-		return
-	}
-	if s.mayTell(t.until) && len(t.behind.list) == 0 {
-		s.tell(key, all)
-		return
-	}
-	s.hold(&t.behind, later{until: t.until, key: key, all: all})
-}
-
-// hold has an invalidation wait. Of too many, and of all keys, one is left.
-func (s *client) hold(h *heldBack, x later) {
-	size, before := tracking.FrameSize(len(x.key)), h.bytes
-	if x.all || h.bytes+size > heldInvalidations {
-		x.key, x.all, size = "", true, tracking.FrameSize(0)
-		clear(h.list)
-		h.list, h.bytes = h.list[:0], 0
-	}
-	h.list = append(h.list, x)
-	h.bytes += size
-	s.gather(h.bytes - before)
-}
-
-// mayTell reports whether all replies before a turn are in the output, and no other is in part.
-func (s *client) mayTell(until uint64) bool { return s.head >= until && !s.isDue() && !s.isCutting() }
-
-// tellBehind tells what has waited for replies that are in the output now.
-func (s *client) tellBehind() {
-	t := s.tracker
-	for t != nil && len(t.behind.list) > 0 && !s.isClosed() && s.mayTell(t.behind.list[0].until) {
-		h := &t.behind
-		x := h.list[0]
-		h.list[0] = later{}
-		if h.list = h.list[1:]; len(h.list) == 0 {
-			h.list = nil
-		}
-		size := tracking.FrameSize(len(x.key))
-		h.bytes -= size
-		s.gather(-size)
-		s.tell(x.key, x.all)
-		t = s.tracker
-	}
-}
-
-// tell sends an invalidation to the client, or to the session to which it is redirected.
-func (s *client) tell(key string, all bool) {
-	t := s.state.Tracking
-	switch {
-	case t == nil:
-	case t.Redirect != 0:
-		if to := s.w.proxy.server.Directory().Find(t.Redirect); to != nil {
-			to.Redirected(key, all)
-			return
-		}
-		t.Broken = true
-		if s.state.Version == resp.RESP3 {
-			s.show(tracking.AppendBroken(nil, t.Redirect))
-		}
-	case s.state.Version == resp.RESP3:
-		s.show(tracking.AppendInvalidate(nil, resp.RESP3, key, all))
-	}
-}
-
-func (s *client) show(frame []byte) {
-	if out, ok := s.conn.Grow(s.conn.Out(), len(frame)); ok {
-		s.conn.SetOut(append(out, frame...))
-		s.w.stats.Invalidations++
-	}
-}
-
-// Redirected implements tracking.Target: another session's invalidations come here.
-func (s *client) Redirected(key string, all bool) {
-	s.w.loop.Post(func() { s.takeRedirected(key, all) })
-}
-
-func (s *client) takeRedirected(key string, all bool) {
-	if s.isClosed() || s.state.Version != resp.RESP3 && !s.state.Subscribes() {
-		return
-	}
-	switch {
-	case s.topics != nil: // among its messages
-		s.Push(tracking.AppendInvalidate(nil, s.state.Version, key, all))
-	case s.isCutting(): // not in the middle of a large reply
-		if s.redirected == nil {
-			s.redirected = new(heldBack)
-		}
-		s.hold(s.redirected, later{key: key, all: all})
-	default:
-		s.show(tracking.AppendInvalidate(nil, s.state.Version, key, all))
-	}
-}
-
-// showRedirected shows what has waited for the end of a large reply.
-func (s *client) showRedirected() {
-	if s.isCutting() || s.isClosed() {
-		return
-	}
-	h := s.redirected
-	s.redirected = nil
-	s.gather(-h.bytes)
-	for _, x := range h.list {
-		s.takeRedirected(x.key, x.all)
-	}
 }
 
 // keepTracked asks the nodes for a sign of life: what is gone would be lost on a connection that is cut without a

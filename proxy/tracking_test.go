@@ -11,13 +11,14 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/internal/tracking"
 	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // trackingCluster has a node that does not take prefixes which begin with "bad".
-func trackingCluster(t *testing.T, heard func(name, count string)) *rig {
-	c := newCluster(t, 1, oneLoop(t))
+func trackingCluster(t *testing.T, heard func(name, count string), change ...func(*Config)) *rig {
+	c := newCluster(t, 1, append(change, oneLoop(t))...)
 	c.nodes[0].set(func(n *fakeNode) {
 		n.listen = func(args []string) member.Heard {
 			if heard(args[2], args[3]); strings.HasPrefix(args[2], "bad") && args[3] != "0" {
@@ -168,7 +169,7 @@ func TestRedirectedDuringALargeReply(t *testing.T) {
 				held := target.redirected
 				if held == nil {
 					t.Error("nothing waits")
-				} else if held.bytes > heldInvalidations || target.gathered != gathered+held.bytes {
+				} else if held.bytes > tracking.MaxHeld || target.gathered != gathered+held.bytes {
 					t.Errorf("%d bytes wait, and %d more are gathered", held.bytes, target.gathered-gathered)
 				}
 			})
@@ -228,6 +229,15 @@ func TestFollowersAreToldOnceOfAFlush(t *testing.T) {
 		push(w, 0, member.Gone{All: true}) // another reason waits for nobody
 	})
 	s.want(null, null)
+	c.route(func(p int) int { return p % 2 })
+	c.onLoop(func(w *worker) {
+		push(w, 0, flushed)
+		push(w, 1, flushed)
+		if len(w.tracking.flushedBy) > 0 {
+			t.Error("it waits for a node without partitions, which is not asked to flush")
+		}
+	})
+	s.want(null)
 	c.onLoop(func(w *worker) {
 		if here := &w.tracking; here.patience != nil || len(here.flushedBy) > 0 {
 			t.Errorf("it still waits for those who have not told what %v have", here.flushedBy)

@@ -32,6 +32,7 @@ type worker struct {
 	clients    []*client
 	listening  *listening
 	tracking   trackingHere
+	copyWaits  copyWaits
 	moving     *moving        // not nil: sessions are to move
 	retryTimer *netloop.Timer // set by order.Arm; nil: there was none
 	idleTimer  *netloop.Timer
@@ -45,7 +46,9 @@ type worker struct {
 	script   scriptRoom
 	turns    turns
 	others   others
-	pace     pace
+	pace     pace // of long commands
+	widePace pace // of commands over the whole cluster
+	strained func() bool
 	pieces   []*piece // free ones
 	warnings warnings
 	stats    Stats
@@ -66,8 +69,12 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		account:  netloop.NewAccount(p.cfg.Buffers, 0),
 		pending:  netloop.NewAccount(nil, 0),
 		warnings: newWarnings(),
+		pace:     pace{loop: l},
+		widePace: pace{loop: l},
+		strained: p.cfg.Group.IsStrained,
 	}
 	w.listening = newListening(w)
+	w.copyWaits.w = w
 	w.tracking.table.Post = l.Post
 	if p.cfg.Buffers != nil {
 		w.tracking.table.Heap = p.cfg.Buffers
@@ -126,6 +133,8 @@ func (w *worker) do(a *order.Action) {
 		if moved := w.proxy.cfg.Moved; moved != nil {
 			moved()
 		}
+	case order.ClaimPop, order.ClaimWait, order.ClaimEnd, order.ClaimArm:
+		a.Session.Owner.(*client).claimed(a)
 	}
 }
 

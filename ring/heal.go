@@ -27,16 +27,15 @@ import (
 // lineage.
 
 // Heal returns the table that ends a split, or nil if no node serves. tables are the tables that
-// the alive members hold and that do not descend from one another, in any order; alive shows which
-// member holds which version. The result also replaces versions whose table is not in tables, but
-// these cannot win. It has the highest level of all of them. Without any table, because only
-// proxies outlived the last node, Heal starts anew with a hash seed from seed. The result is newer
-// than every table and every version in alive.
-func Heal(tables []*Table, alive []Member, self Member, copies int, seed func() uint64) *Table {
+// the alive members hold and that do not descend from one another, in any order, and winner is the one that
+// LongestLived returns; alive shows which member holds which version. The result also replaces versions
+// whose table is not in tables, but these cannot win. It has the highest level of all of them. Without any
+// table, because only proxies outlived the last node, Heal starts anew with a hash seed from seed. The result
+// is newer than every table and every version in alive.
+func Heal(tables []*Table, winner *Table, alive []Member, self Member, copies int, seed func() uint64) *Table {
 	sorted := slices.SortedFunc(slices.Values(tables), func(a, b *Table) int {
 		return CompareVersions(b.Version(), a.Version())
 	})
-	winner := longestLived(sorted, alive)
 	replaced := []Version{winner.Version()}
 	for _, t := range sorted {
 		replaced = append(replaced, t.Version())
@@ -147,8 +146,8 @@ func keptThroughSplit(winner *Table, h holding, p int, owner Member) bool {
 		h.table.Since[p] == winner.Since[p] && winner.Since[p] <= common.Epoch
 }
 
-// longestLived returns the table whose lineage continues, or nil if there is no table.
-func longestLived(tables []*Table, alive []Member) (winner *Table) {
+// LongestLived returns the table whose lineage continues, in whatever order they are, or nil if there is no table.
+func LongestLived(tables []*Table, alive []Member) (winner *Table) {
 	for _, t := range tables {
 		if winner == nil || t.Outlives(winner, alive) {
 			winner = t
@@ -159,8 +158,8 @@ func longestLived(tables []*Table, alive []Member) (winner *Table) {
 
 // Outlives reports whether, of two tables foreign to each other, the lineage of t continues rather
 // than that of o. The lineage that kept more nodes of the last common table continues, without those that alive
-// shows on another side; then the higher epoch decides, then the greater issuer. Without a common table, because two clusters
-// started separately, the one with more nodes continues. That does not hold if a lineage was cut,
+// shows on another side; then the higher epoch decides, then the greater issuer. Without a common table, because two
+// clusters started separately, the one with more nodes continues. That does not hold if a lineage was cut,
 // because then one of the two may simply be the other's past.
 func (t *Table) Outlives(o *Table, alive []Member) bool {
 	common, ok := lastCommon(t, o)

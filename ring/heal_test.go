@@ -27,13 +27,18 @@ func side(cur *Table, alive []Member, count int) *Table {
 	return cur
 }
 
+// heal is Heal with the winner that LongestLived returns.
+func heal(tables []*Table, alive []Member, self Member, copies int) *Table {
+	return Heal(tables, LongestLived(tables, alive), alive, self, copies, fixedSeed)
+}
+
 func TestTheLineageThatWins(t *testing.T) {
 	all := nodes("a", "b", "c", "d", "e")
 	common := Plan(nil, all, nil, all[0], 1, fixedSeed)
 	check := func(what string, a, b, want *Table) {
 		t.Helper()
-		got := longestLived([]*Table{a, b}, nil)
-		if other := longestLived([]*Table{b, a}, nil); got != other {
+		got := LongestLived([]*Table{a, b}, nil)
+		if other := LongestLived([]*Table{b, a}, nil); got != other {
 			t.Errorf("%s: the winner depends on the order", what)
 		}
 		if got != want {
@@ -65,7 +70,7 @@ func TestTheLineageThatWins(t *testing.T) {
 func TestTheLineageThatWinsWithoutCommonTable(t *testing.T) {
 	a := side(nil, nodes("a", "b"), 6)
 	b := side(nil, nodes("x", "y", "z"), 1)
-	if longestLived([]*Table{a, b}, nil) != b {
+	if LongestLived([]*Table{a, b}, nil) != b {
 		t.Error("the smaller of two clusters that were founded apart wins")
 	}
 	// One lineage's distant past must not win over its present by having had more
@@ -75,7 +80,7 @@ func TestTheLineageThatWinsWithoutCommonTable(t *testing.T) {
 	if present.Descends(past.Version()) {
 		t.Fatal("the lineage is too short for this test")
 	}
-	if longestLived([]*Table{past, present}, nil) != present {
+	if LongestLived([]*Table{past, present}, nil) != present {
 		t.Error("a lineage's distant past wins over its present")
 	}
 }
@@ -89,7 +94,7 @@ func TestHealIsNewerThanEverything(t *testing.T) {
 		holds(all[0], left), holds(all[1], left), holds(all[2], left),
 		holds(all[3], right), holds(all[4], right), proxy,
 	}
-	healed := Heal([]*Table{left, right}, alive, all[0], 1, nil)
+	healed := heal([]*Table{left, right}, alive, all[0], 1)
 	checkTable(t, healed)
 	for _, before := range []*Table{common, left, right} {
 		if !healed.Newer(before) {
@@ -116,7 +121,7 @@ func TestWhoStoodStillDoesNotWin(t *testing.T) {
 	alone, served := side(common, all, 3), side(common, all[1:], 1)
 	alive := []Member{holds(all[0], alone), holds(all[1], served), holds(all[2], served)}
 	for _, tables := range [][]*Table{{alone, served}, {served, alone}} {
-		if healed := Heal(tables, alive, all[0], 2, nil); healed.Owner != served.Owner || len(healed.Nodes) != 2 {
+		if healed := heal(tables, alive, all[0], 2); healed.Owner != served.Owner || len(healed.Nodes) != 2 {
 			t.Errorf("the side of one node wins, with %d nodes", len(healed.Nodes))
 		}
 	}
@@ -135,7 +140,7 @@ func TestHealTrustsNoCopyOfTheOtherSide(t *testing.T) {
 	// c and d are cut off; the others have not noticed yet.
 	other := Plan(joining, all[2:], nil, all[2], 2, fixedSeed)
 	alive := []Member{holds(all[0], joining), holds(all[1], joining), holds(all[2], other), holds(all[3], other)}
-	healed := Heal([]*Table{joining, other}, alive, all[0], 2, nil)
+	healed := heal([]*Table{joining, other}, alive, all[0], 2)
 	checkTable(t, healed)
 	if healed.Seed != joining.Seed || len(joining.Moves) == 0 {
 		t.Fatal("this test needs moves on the winning side")
@@ -155,13 +160,13 @@ func TestHealTrustsNoCopyOfTheOtherSide(t *testing.T) {
 func TestHealWithoutTables(t *testing.T) {
 	a := node("a", 1)
 	proxy := Member{ID: "p", Boot: 7, Role: RoleProxy, Epoch: 56, Issuer: "gone@1"}
-	healed := Heal(nil, []Member{a, proxy}, a, 1, fixedSeed)
+	healed := heal(nil, []Member{a, proxy}, a, 1)
 	checkTable(t, healed)
 	if healed.Epoch != 57 || healed.Seed != 42 || !healed.Descends(proxy.Version()) || healed.Since[0] != 57 {
 		t.Errorf("healed table is %v, seed %d, ancestors %v, since %d",
 			healed.Version(), healed.Seed, healed.Ancestors, healed.Since[0])
 	}
-	if Heal(nil, []Member{proxy}, proxy, 1, fixedSeed) != nil {
+	if heal(nil, []Member{proxy}, proxy, 1) != nil {
 		t.Error("healed without any node")
 	}
 }
@@ -255,10 +260,10 @@ func TestHealNeverRevivesOldData(t *testing.T) {
 			alive = append(alive, holds(m, w.held[m.Name()]))
 		}
 		winner := 0
-		if longestLived(tables, alive) == tables[1] {
+		if LongestLived(tables, alive) == tables[1] {
 			winner = 1
 		}
-		healed := Heal(slices.Compact(slices.Clone(tables)), alive, all[0], 1, nil)
+		healed := heal(slices.Compact(slices.Clone(tables)), alive, all[0], 1)
 		for _, m := range all {
 			w.adopt(m, healed)
 		}

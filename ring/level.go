@@ -27,11 +27,12 @@ import (
 //	13 functions are settings of the cluster, and a change of settings may name the document that it changes
 //	14 pipes may track the keys that their commands read
 //	15 proxies tell a FLUSHALL of all nodes from other reasons for which all keys may have changed
+//	16 streams
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 15
+const Level = 16
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -88,6 +89,9 @@ const TrackingLevel = 14
 // FlushedLevel is the lowest level of a proxy that nodes tell of a FLUSHALL of all nodes. A pipe names its proxy's
 // level, so the table's does not matter.
 const FlushedLevel = 15
+
+// StreamsLevel is the lowest level whose members know streams: what commands make of them, and the effects on them.
+const StreamsLevel = 16
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

@@ -111,12 +111,12 @@ func TestRaise(t *testing.T) {
 	if blind.Newer(second) {
 		t.Error("a table of a lower level is newer")
 	}
-	if healed := Heal([]*Table{second, blind}, members, members[0], 2, fixedSeed); healed.Level != 2 {
+	if healed := heal([]*Table{second, blind}, members, members[0], 2); healed.Level != 2 {
 		t.Errorf("healed to level %d", healed.Level)
 	}
 	// The holder of a table that nobody could read has said of what level it is.
 	members[1].Epoch, members[1].Issuer, members[1].TableLevel = second.Epoch, second.Issuer, second.Level
-	if healed := Heal([]*Table{blind}, members, members[0], 2, fixedSeed); !healed.Newer(second) || healed.Nodes[1].TableLevel != 0 {
+	if healed := heal([]*Table{blind}, members, members[0], 2); !healed.Newer(second) || healed.Nodes[1].TableLevel != 0 {
 		t.Errorf("healed to level %d, which the holder of a table of level %d cannot adopt", healed.Level, second.Level)
 	}
 }

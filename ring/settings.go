@@ -143,10 +143,16 @@ func (s *Settings) Has(changes map[string]string) bool {
 // Size is the length of the encoding of s in bytes, at most MaxSettingsBytes.
 func (s *Settings) Size() int { return s.size }
 
-// sharedFrom is the length from which a value is a part of its own, in bytes.
-const sharedFrom = 4 << 10
+const (
+	// sharedFrom is the length from which a value is a part of its own, in bytes.
+	sharedFrom = 4 << 10
+	// SharedPart is the length from which a part of a document is certainly the document's own memory, in bytes: other
+	// parts end with a name and a value of less than sharedFrom, and a name is far shorter.
+	SharedPart = 2 * sharedFrom
+)
 
-// Parts are the encoding of s, in order. They never change, and nobody may change them: long values are s's own.
+// Parts are the encoding of s, in order. They never change, and nobody may change them: long values are s's own, see
+// SharedPart.
 //
 //	"DLS" 1, version, count, then (name value) of each in the order of names
 //
@@ -158,6 +164,12 @@ func (s *Settings) Parts() iter.Seq[[]byte] {
 		b = binary.AppendUvarint(b, uint64(len(s.values)))
 		for _, name := range slices.Sorted(maps.Keys(s.values)) {
 			value := s.values[name]
+			if len(b) >= sharedFrom {
+				if !yield(b) {
+					return
+				}
+				b = nil
+			}
 			if len(value) < sharedFrom {
 				b = appendString(appendString(b, name), value)
 				continue

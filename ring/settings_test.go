@@ -44,7 +44,8 @@ func TestSettings(t *testing.T) {
 	}
 	good := encoded(second)
 	if !bytes.Equal(encoded(got), good) || got.Size() != len(good) || second.Size() != len(good) {
-		t.Errorf("a decoded document is encoded as %q, want %q; their sizes are %d and %d", encoded(got), good, got.Size(), second.Size())
+		t.Errorf("a decoded document is encoded as %q, want %q; their sizes are %d and %d",
+			encoded(got), good, got.Size(), second.Size())
 	}
 	for what, b := range map[string][]byte{
 		"nothing": nil, "its end missing": good[:len(good)-1], "a byte too many": append(bytes.Clone(good), 0),
@@ -113,7 +114,9 @@ func TestLibrariesOfSettings(t *testing.T) {
 func TestLongValuesOfSettings(t *testing.T) {
 	long := func(c string, more int) string { return strings.Repeat(c, sharedFrom+more) }
 	x := FunctionPrefix + "x"
-	first := settingsOf(t, 1, map[string]string{"a": "1", x: long("x", 0), FunctionPrefix + "y": long("y", 1), "z": long("z", -1)})
+	first := settingsOf(t, 1, map[string]string{
+		"a": "1", x: long("x", 0), FunctionPrefix + "y": long("y", 1), "z": long("z", -1),
+	})
 	if n := len(slices.Collect(first.Parts())); n != 5 {
 		t.Errorf("there are %d parts, want two values and what is around them", n)
 	}
@@ -138,8 +141,22 @@ func TestLongValuesOfSettings(t *testing.T) {
 		t.Errorf("a value has become %q", a)
 	}
 
+	many := make(map[string]string)
+	for i := range 200 {
+		many[strings.Repeat("n", 1+i)] = long("v", -1)
+	}
+	many[x] = long("v", sharedFrom)
+	for part := range settingsOf(t, 1, many).Parts() {
+		if len(part) >= SharedPart && &part[0] != &bytesOf(many[x])[0] {
+			t.Errorf("a part that is made anew has %d bytes", len(part))
+		}
+	}
+
 	without := second.WithoutLibraries()
-	if without.ID() != second.ID() || len(without.values) != 2 || len(second.values) != 3 || (*Settings)(nil).WithoutLibraries() != nil {
+	if without.ID() != second.ID() || len(without.values) != 2 || len(second.values) != 3 {
 		t.Errorf("without libraries there are %v", without.values)
+	}
+	if (*Settings)(nil).WithoutLibraries() != nil {
+		t.Error("the empty document is another one without libraries")
 	}
 }

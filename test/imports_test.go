@@ -87,11 +87,15 @@ var allowed = map[string][]string{
 		"internal/keyevent", "internal/rdb", "internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape",
 		"ring",
 	},
+	"node/data/streams": {
+		"internal/keyevent", "internal/member", "internal/rdb", "internal/resp", "internal/command", "node/engine", "node/exec",
+		"node/data/shape", "ring",
+	},
 	"node/data/geo":          {"internal/keyevent", "internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape", "node/data/sortedsets"},
 	"node/data/bitmaps":      {"internal/keyevent", "internal/resp", "internal/command", "internal/bitstring", "node/engine", "node/exec"},
 	"node/data/hyperloglogs": {"internal/keyevent", "internal/command", "internal/hyperloglog", "node/engine", "node/exec"},
 	"node/data/keys": {
-		"internal/keyevent", "internal/resp", "internal/command", "internal/member", "internal/glob", "internal/rdb",
+		"internal/keyevent", "internal/resp", "internal/command", "internal/cluster", "internal/member", "internal/glob", "internal/rdb",
 		"ring", "node/engine", "node/exec", "node/data/shape",
 	},
 	"node": {
@@ -99,7 +103,7 @@ var allowed = map[string][]string{
 		"internal/session", "internal/config", "internal/cluster", "internal/figures", "ring",
 		"node/engine", "node/ownership", "node/replica", "node/crew", "node/exec", "node/measure", "node/stream",
 		"node/ticket", "node/data/strings", "node/data/bitmaps", "node/data/hashes", "node/data/hyperloglogs", "node/data/lists",
-		"node/data/keys", "node/data/sets", "node/data/sortedsets", "node/data/geo",
+		"node/data/keys", "node/data/sets", "node/data/sortedsets", "node/data/geo", "node/data/streams",
 		"internal/lobby", "internal/glob", "internal/keyevent", "internal/pubsub", "node/broker", "node/script",
 		"internal/tracking",
 	},
@@ -118,7 +122,7 @@ var allowed = map[string][]string{
 		"internal/lobby",
 	},
 	"metrics/fake":     {"metrics/status", "node", "proxy", "ring", "internal/figures"},
-	"test/harness":     {"internal/conversation", "internal/freeport", "internal/resp"},
+	"test/harness":     {"internal/conversation", "internal/freeport", "internal/member", "internal/resp", "ring"},
 	"test/chaos":       {"internal/member", "internal/resp", "ring", "test/harness"},
 	"bench/race":       {"bench/histogram", "bench/load", "internal/freeport"},
 	"bench/engine":     {"node/engine", "ring", "bench/engine/sim", "bench/histogram"},
@@ -132,7 +136,7 @@ var allowed = map[string][]string{
 		"internal/command", "internal/tlsbridge", "internal/mapping",
 	},
 	"proxy/wide": {
-		"internal/member", "internal/resp", "internal/command", "internal/session", "internal/config",
+		"internal/member", "internal/resp", "internal/command", "internal/cluster", "internal/session", "internal/config",
 		"internal/figures", "proxy/order", "ring",
 	},
 }

@@ -189,17 +189,22 @@ func wholeClusters(ctx context.Context, addrs []string) error {
 // nodes own all slots.
 func wholeCluster(addr string, size int) func(context.Context) error {
 	return func(ctx context.Context) error {
-		text, err := ask(ctx, addr, "CLUSTER INFO")
-		if err != nil {
-			return err
-		}
-		for _, want := range []string{"cluster_state:ok\r\n", fmt.Sprintf("cluster_size:%d\r\n", size)} {
-			if !strings.Contains(text, want) {
-				return fmt.Errorf("CLUSTER INFO of %s is without %q", addr, want)
-			}
-		}
-		return nil
+		return wantClusterInfo(ctx, addr, "cluster_state:ok", fmt.Sprintf("cluster_size:%d", size))
 	}
+}
+
+// wantClusterInfo returns an error if CLUSTER INFO does not have all of some lines.
+func wantClusterInfo(ctx context.Context, addr string, lines ...string) error {
+	text, err := ask(ctx, addr, "CLUSTER INFO")
+	if err != nil {
+		return err
+	}
+	for _, want := range lines {
+		if !strings.Contains(text, want+"\r\n") {
+			return fmt.Errorf("CLUSTER INFO of %s is without %q", addr, want)
+		}
+	}
+	return nil
 }
 
 // waitReady asks until the peer serves. It gives up if one of the peer's processes has ended.

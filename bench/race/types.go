@@ -13,14 +13,16 @@ import (
 	"time"
 )
 
-// The types mode (--types) compares collections (hashes, sets, sorted sets and lists), scripts, tracked reads and
-// pub/sub. It has six parts.
+// The types mode (--types) compares collections (hashes, sets, sorted sets and lists), streams, scripts, tracked reads
+// and pub/sub. It has seven parts.
 //
 //	elements   what an element takes in memory, and an operation on it in processor time, for values of
 //	           10 to a million elements: a node beside redis-server, one connection, pipelines of 64
 //	commands   the tests of redis-benchmark: all peers, 50 clients, pipelines of 1, 16 and 64
 //	beside     what clients of small keys wait while a hash of 10 million fields is read, copied, deleted,
 //	           evicted and moved
+//	streams    what entries and pending entries take, and commands on one stream: a node beside redis-server,
+//	           50 clients, pipelines of 1 and 16
 //	scripts    short and long ones: a node beside redis-server, 50 clients, pipelines of 1 and 16
 //	tracking   GETs of clients that track beside those of others: 50 clients, pipelines of 1 and 16
 //	publish    PUBLISH to 1, 100 and 10,000 subscribers, at one server and at three
@@ -45,9 +47,10 @@ var typesParts = []typesPart{
 	{"elements", []string{"redis", "dunlin-node"}, nil, (*race).runElements},
 	{"commands", []string{"redis", "dunlin-node", "twemproxy+3", "dunlin+3"}, nil, (*race).runCommands},
 	{"beside", []string{"redis", "dunlin-node", moving}, nil, (*race).runBeside},
+	{"streams", []string{"redis", "dunlin-node"}, nil, (*race).runStreams},
 	{"scripts", []string{"redis", "dunlin-node"}, nil, (*race).runScripts},
 	{"tracking", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runTracking},
-	{"publish", []string{"redis", "dunlin-node", "dunlin+3"}, []peer{{redisCluster, []string{redisServer}, startRedisCluster}}, (*race).runPublish},
+	{"publish", []string{"redis", "dunlin-node", "dunlin+3"}, []peer{clusterPeer}, (*race).runPublish},
 }
 
 func typesPartName(p typesPart) string { return p.name }

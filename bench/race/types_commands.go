@@ -45,8 +45,7 @@ func (r *race) runCommands(ctx context.Context, o typesOptions, w io.Writer) err
 	if o.short {
 		pipelines, rounds, part = []int{1, 16}, 1, 4
 	}
-	results := map[string][]cost{} // by test, pipeline and peer
-	at := func(test string, pipeline int, peer string) string { return fmt.Sprint(test, " ", pipeline, " ", peer) }
+	results := testCosts{}
 	for round := range rounds {
 		for _, test := range collectionTests {
 			for _, pipeline := range pipelines {
@@ -54,14 +53,8 @@ func (r *race) runCommands(ctx context.Context, o typesOptions, w io.Writer) err
 				for i := range r.live {
 					l := r.live[(i+round)%len(r.live)]
 					c, err := r.runTest(ctx, tool, l, test, pipeline, n)
-					switch {
-					case ctx.Err() != nil:
-						return context.Cause(ctx)
-					case err != nil && round == 0:
-						r.notef("%s at pipeline %d on %s failed: %v", test.name, pipeline, l.name, err)
-					case err == nil:
-						key := at(test.name, pipeline, l.name)
-						results[key] = append(results[key], c)
+					if err := results.add(ctx, r, test.name, pipeline, l, c, err); err != nil {
+						return err
 					}
 				}
 			}
@@ -72,10 +65,10 @@ func (r *race) runCommands(ctx context.Context, o typesOptions, w io.Writer) err
 		for _, test := range collectionTests {
 			line := fmt.Sprintf("%s\t%d", test.name, pipeline)
 			for _, l := range r.live {
-				line += "\t" + shownCost(results[at(test.name, pipeline, l.name)])
+				line += "\t" + shownCost(results.of(test.name, pipeline, l.name))
 			}
 			ratio := func(of, than string) string {
-				return "\t" + ratioOf(results[at(test.name, pipeline, of)], results[at(test.name, pipeline, than)])
+				return "\t" + ratioOf(results.of(test.name, pipeline, of), results.of(test.name, pipeline, than))
 			}
 			lines = append(lines, line+ratio("dunlin-node", "redis")+ratio("dunlin+3", "twemproxy+3")+ratio("dunlin+3", "redis"))
 		}
@@ -141,13 +134,7 @@ func (r *race) runTest(ctx context.Context, tool string, l *live, test collectio
 		end, _ := strconv.Atoi(last)
 		what = []string{"lrange", "mylist", "0", strconv.Itoa(end - 1)}
 	}
-	perSecond := 0.0
-	c, err = costOf(l, func() (int, error) {
-		perSecond, err = benchmark(ctx, tool, l.addr, pipeline, n, what...)
-		return n, err
-	})
-	c.ops = perSecond // without the tool's start
-	return c, err
+	return costOfBenchmark(ctx, tool, l, pipeline, n, what...)
 }
 
 // benchmark runs redis-benchmark and returns how many requests a second it has counted.

@@ -55,8 +55,10 @@ func doors(l *live) (addrs []string) {
 	return addrs
 }
 
-// redisCluster is the peer of three redis-servers that pass every message on to each other.
+// redisCluster names clusterPeer: three redis-servers that pass every message on to each other.
 const redisCluster = "redis cluster, 3"
+
+var clusterPeer = peer{redisCluster, []string{redisServer}, startRedisCluster}
 
 // startRedisCluster starts a Redis Cluster whose first server has all slots: channels of classic pub/sub have none.
 func startRedisCluster(s *stable, tools map[string]string) (*live, error) {
@@ -65,8 +67,9 @@ func startRedisCluster(s *stable, tools map[string]string) (*live, error) {
 	for i := range backends {
 		addr, bus, name := freeAddr(), freeAddr(), fmt.Sprintf("redis-cluster-%d", i)
 		addrs, buses = append(addrs, addr), append(buses, bus)
-		if err := l.addRedis(s, tools, name, addr, "--cluster-enabled", "yes", "--cluster-config-file", filepath.Join(s.dir, name+".conf"),
-			"--cluster-port", portOf(bus)); err != nil {
+		err := l.addRedis(s, tools, name, addr, "--cluster-enabled", "yes", "--cluster-port", portOf(bus),
+			"--cluster-config-file", filepath.Join(s.dir, name+".conf"))
+		if err != nil {
 			return l, err
 		}
 	}
@@ -78,19 +81,14 @@ func startRedisCluster(s *stable, tools map[string]string) (*live, error) {
 			if told > 0 {
 				words = []string{"CLUSTER", "MEET", "127.0.0.1", portOf(addrs[0]), portOf(buses[0])}
 			}
-			if _, err := askOnce(ctx, addrs[told], words...); err != nil {
+			if err := tell(ctx, addrs[told], words...); err != nil {
 				return err
 			}
 		}
 		for _, addr := range addrs {
-			text, err := askOnce(ctx, addr, "CLUSTER", "INFO")
-			if err != nil {
+			known := fmt.Sprintf("cluster_known_nodes:%d", backends)
+			if err := wantClusterInfo(ctx, addr, "cluster_state:ok", known); err != nil {
 				return err
-			}
-			for _, want := range []string{"cluster_state:ok\r\n", fmt.Sprintf("cluster_known_nodes:%d\r\n", backends)} {
-				if !strings.Contains(text, want) {
-					return fmt.Errorf("CLUSTER INFO of %s is without %q", addr, want)
-				}
 			}
 		}
 		return nil
@@ -98,14 +96,15 @@ func startRedisCluster(s *stable, tools map[string]string) (*live, error) {
 	return l, nil
 }
 
-// askOnce executes a command over a connection of its own.
-func askOnce(ctx context.Context, addr string, words ...string) (reply string, err error) {
+// tell executes a command over a connection of its own.
+func tell(ctx context.Context, addr string, words ...string) error {
 	t, err := dialTalk(ctx, addr)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer t.close()
-	return t.do(words...)
+	_, err = t.do(words...)
+	return err
 }
 
 func portOf(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
@@ -195,7 +194,8 @@ func (a *audience) await(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-time.After(publishLimit):
-		return fmt.Errorf("subscribers have %d bytes after %v, and wait for %d", a.bytes.Load(), publishLimit, a.want.Load())
+		return fmt.Errorf("subscribers have %d bytes after %v, and wait for %d",
+			a.bytes.Load(), publishLimit, a.want.Load())
 	}
 }
 
@@ -241,22 +241,28 @@ func (r *race) runPublish(ctx context.Context, o typesOptions, w io.Writer) erro
 					continue
 				}
 				wait := func(q float64) string {
-					return strconv.FormatFloat(medianOf(all, func(x *published) float64 { return millis(x.waits.Quantile(q)) }), 'f', 2, 64)
+					median := medianOf(all, func(x *published) float64 { return millis(x.waits.Quantile(q)) })
+					return strconv.FormatFloat(median, 'f', 2, 64)
 				}
-				lines = append(lines, fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%.1f\t%.2f", subscribers, batch, l.name, wait(0.5), wait(0.99),
+				lines = append(lines, fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%.1f\t%.2f",
+					subscribers, batch, l.name, wait(0.5), wait(0.99),
 					medianOf(all, func(x *published) float64 { return x.deliveries })/1000,
 					medianOf(all, func(x *published) float64 { return x.cpu })))
 			}
 		}
 	}
-	fmt.Fprintf(w, "\nPUBLISH of %d bytes to one channel, medians of %d rounds: ms until the last subscriber has the last message of a batch;"+
-		"\nthousand messages that are delivered a second, and µs of the servers' processor time for each.\n\n", publishBytes, rounds)
+	fmt.Fprintf(w, "\nPUBLISH of %d bytes to one channel, medians of %d rounds: "+
+		"ms until the last subscriber has the last message of a batch;\n"+
+		"thousand messages that are delivered a second, and µs of the servers' processor time for each.\n\n",
+		publishBytes, rounds)
 	writeTable(w, "subscribers\tbatch\tpeer\tp50\tp99\tdelivered\tµs", lines)
 	return nil
 }
 
 // publish measures batches of messages for a time.
-func (r *race) publish(ctx context.Context, l *live, subscribers, batch int, length time.Duration) (x *published, err error) {
+func (r *race) publish(
+	ctx context.Context, l *live, subscribers, batch int, length time.Duration,
+) (x *published, err error) {
 	fmt.Fprintf(r.say, "%d messages to %d subscribers on %s\n", batch, subscribers, l.name)
 	addrs := doors(l)
 	a, err := seat(ctx, addrs, subscribers)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -77,49 +76,14 @@ func (r *race) runScripts(ctx context.Context, o typesOptions, w io.Writer) erro
 	if err != nil {
 		return err
 	}
-	pipelines, rounds, part := []int{1, 16}, max(r.rounds, 5), 1
-	if o.short {
-		rounds, part = 1, 4
-	}
-	results := map[string][]cost{}
-	at := func(test string, pipeline int, peer string) string { return fmt.Sprint(test, " ", pipeline, " ", peer) }
-	for round := range rounds {
-		for _, test := range scriptTests() {
-			for _, pipeline := range pipelines {
-				for i := range r.live {
-					l := r.live[(i+round)%len(r.live)]
-					c, err := r.runScript(ctx, tool, l, test, pipeline, part)
-					switch {
-					case ctx.Err() != nil:
-						return context.Cause(ctx)
-					case err != nil:
-						r.notef("%s at pipeline %d on %s failed: %v", test.name, pipeline, l.name, err)
-					default:
-						results[at(test.name, pipeline, l.name)] = append(results[at(test.name, pipeline, l.name)], c)
-					}
-				}
-			}
-		}
-	}
-	var lines []string
-	for _, pipeline := range pipelines {
-		for _, test := range scriptTests() {
-			line := fmt.Sprintf("%s\t%d", test.name, pipeline)
-			for _, l := range r.live {
-				line += "\t" + shownCost(results[at(test.name, pipeline, l.name)])
-			}
-			lines = append(lines, line+"\t"+ratioOf(results[at(test.name, pipeline, "dunlin-node")], results[at(test.name, pipeline, "redis")]))
-		}
-	}
-	fmt.Fprintf(w, "\nScripts: redis-benchmark -c 50, medians of %d rounds. kops/s, and µs of processor time an operation; then ratios of these two within a round, medians."+
-		"\nGET, DEL and compare and delete find their keys.\n\n", rounds)
-	header := "test\tpipeline"
-	for _, l := range r.live {
-		header += "\t" + l.name
-	}
-	writeTable(w, header+"\tnode/redis", lines)
-	return nil
+	tests := scriptTests()
+	return r.compareWithRedis(ctx, o, w, "Scripts", "GET, DEL and compare and delete find their keys.", namesOf(tests, scriptTestName),
+		func(l *live, test, pipeline, part int) (cost, error) {
+			return r.runScript(ctx, tool, l, tests[test], pipeline, part)
+		})
 }
+
+func scriptTestName(t scriptTest) string { return t.name }
 
 // runScript runs one test once.
 func (r *race) runScript(ctx context.Context, tool string, l *live, test scriptTest, pipeline, part int) (c cost, err error) {
@@ -141,12 +105,7 @@ func (r *race) runScript(ctx context.Context, tool string, l *live, test scriptT
 		}
 	}
 	if test.value != "" {
-		if _, err := t.run(ctx, 0, func(i int) []string {
-			if i == test.random {
-				return nil
-			}
-			return []string{"SET", fmt.Sprintf("key:%012d", i), test.value}
-		}); err != nil {
+		if err := setDrawn(ctx, t, test.random, test.value); err != nil {
 			return c, err
 		}
 	}
@@ -161,14 +120,5 @@ func (r *race) runScript(ctx context.Context, tool string, l *live, test scriptT
 	if pipeline > 1 {
 		n *= 2
 	}
-	perSecond := 0.0
-	c, err = costOf(l, func() (int, error) {
-		perSecond, err = benchmark(ctx, tool, l.addr, pipeline, n, append([]string{"-r", strconv.Itoa(test.random)}, words...)...)
-		if perSecond == 0 && err == nil {
-			err = errors.New("redis-benchmark counts nothing")
-		}
-		return n, err
-	})
-	c.ops = perSecond // without the tool's start
-	return c, err
+	return costOfBenchmark(ctx, tool, l, pipeline, n, append([]string{"-r", strconv.Itoa(test.random)}, words...)...)
 }

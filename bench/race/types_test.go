@@ -55,6 +55,20 @@ func TestCommandsOfFamilies(t *testing.T) {
 	}
 }
 
+// TestStreamFields has entries of equal and of different names with like payloads.
+func TestStreamFields(t *testing.T) {
+	names := func(i int, equal bool) string { return strings.Join(streamFields(i, equal)[:1], "") }
+	if names(1, true) != names(2, true) || names(1, false) == names(2, false) {
+		t.Errorf("names %q and %q, %q and %q", names(1, true), names(2, true), names(1, false), names(2, false))
+	}
+	if words := streamFields(7, true); len(words) != 6 || words[1] == words[3] {
+		t.Errorf("%q, want three names and values", words)
+	}
+	if got := lengthOf([]string{"a", "bcd"}); got != 4 {
+		t.Errorf("%d bytes, want 4", got)
+	}
+}
+
 func TestPerSecondOf(t *testing.T) {
 	got, err := perSecondOf("\"test\",\"rps\"\n\"LPUSH\",\"1234.50\",\"0.1\"\n")
 	if got != 1234.5 || err != nil {

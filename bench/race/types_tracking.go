@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -34,21 +33,15 @@ func (r *race) runTracking(ctx context.Context, o typesOptions, w io.Writer) err
 	if o.short {
 		rounds, part = 1, 4
 	}
-	results := map[string][]cost{}
-	at := func(test string, pipeline int, peer string) string { return fmt.Sprint(test, " ", pipeline, " ", peer) }
+	results := testCosts{}
 	for round := range rounds {
 		for _, pipeline := range pipelines {
 			for i := range r.live {
 				l := r.live[(i+round)%len(r.live)]
 				for _, test := range trackingTests { // neighbours in time are compared
 					c, err := r.runTracked(ctx, tool, l, test, pipeline, trackingRequests[pipeline]/part)
-					switch {
-					case ctx.Err() != nil:
-						return context.Cause(ctx)
-					case err != nil:
-						r.notef("%s at pipeline %d on %s failed: %v", test.name, pipeline, l.name, err)
-					default:
-						results[at(test.name, pipeline, l.name)] = append(results[at(test.name, pipeline, l.name)], c)
+					if err := results.add(ctx, r, test.name, pipeline, l, c, err); err != nil {
+						return err
 					}
 				}
 			}
@@ -63,22 +56,25 @@ func (r *race) runTracking(ctx context.Context, o typesOptions, w io.Writer) err
 		for i, test := range trackingTests {
 			line := fmt.Sprintf("%s\t%d", test.name, pipeline)
 			for _, l := range r.live {
-				line += "\t" + shownCost(results[at(test.name, pipeline, l.name)])
-				if line += "\t"; test.tracked {
-					line += ratioOf(results[at(test.name, pipeline, l.name)], results[at(trackingTests[i-1].name, pipeline, l.name)])
+				costs := results.of(test.name, pipeline, l.name)
+				if line += "\t" + shownCost(costs) + "\t"; test.tracked {
+					line += ratioOf(costs, results.of(trackingTests[i-1].name, pipeline, l.name))
 				}
 			}
 			lines = append(lines, line)
 		}
 	}
-	fmt.Fprintf(w, "\nTracking: redis-benchmark -3 -c 50 GET, with and without --enable-tracking, medians of %d rounds. kops/s, and µs of processor time"+
-		"\nan operation; then ratios of these two within a round, medians.\n\n", rounds)
+	fmt.Fprintf(w, "\nTracking: redis-benchmark -3 -c 50 GET, with and without --enable-tracking, "+
+		"medians of %d rounds. kops/s, and µs of processor time\nan operation; "+
+		"then ratios of these two within a round, medians.\n\n", rounds)
 	writeTable(w, header, lines)
 	return nil
 }
 
 // runTracked runs one test once, on a peer that has the keys that are read again and no others.
-func (r *race) runTracked(ctx context.Context, tool string, l *live, test trackingTest, pipeline, n int) (c cost, err error) {
+func (r *race) runTracked(
+	ctx context.Context, tool string, l *live, test trackingTest, pipeline, n int,
+) (c cost, err error) {
 	fmt.Fprintf(r.say, "%s at pipeline %d on %s\n", test.name, pipeline, l.name)
 	t, err := dialTalk(ctx, l.addr)
 	if err != nil {
@@ -88,26 +84,12 @@ func (r *race) runTracked(ctx context.Context, tool string, l *live, test tracki
 	if _, err := t.do("FLUSHALL"); err != nil {
 		return c, err
 	}
-	if _, err := t.run(ctx, 0, func(i int) []string {
-		if i == trackingTests[0].random {
-			return nil
-		}
-		return []string{"SET", fmt.Sprintf("key:%012d", i), tokenValue}
-	}); err != nil {
+	if err := setDrawn(ctx, t, trackingTests[0].random, tokenValue); err != nil {
 		return c, err
 	}
 	arguments := []string{"-r", strconv.Itoa(test.random), "-3"}
 	if test.tracked {
 		arguments = append(arguments, "--enable-tracking")
 	}
-	perSecond := 0.0
-	c, err = costOf(l, func() (int, error) {
-		perSecond, err = benchmark(ctx, tool, l.addr, pipeline, n, append(arguments, "GET", randomKey)...)
-		if perSecond == 0 && err == nil {
-			err = errors.New("redis-benchmark counts nothing")
-		}
-		return n, err
-	})
-	c.ops = perSecond // without the tool's start
-	return c, err
+	return costOfBenchmark(ctx, tool, l, pipeline, n, append(arguments, "GET", randomKey)...)
 }

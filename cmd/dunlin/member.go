@@ -134,6 +134,8 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 		Boot:         self.Boot,
 		Listen:       m.listen,
 		Advertise:    shown,
+		Sentinel:     p.o.sentinel,
+		Masters:      p.o.masters,
 		Version:      version(),
 		RequirePass:  p.known.passwords,
 		Secret:       p.known.secrets,
@@ -173,7 +175,7 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 	p.stop.push("clients of proxy "+self.ID, x.Drain)
 	a.SetState(ring.Serving)
 	p.admin.AddProxy(p.source(self, a), x)
-	p.log.Info("proxy runs", "id", self.ID, "addr", self.Addr, "gossip", a.Addr())
+	p.log.Info("proxy runs", "id", self.ID, "addr", self.Addr, "gossip", a.Addr(), "sentinel", x.SentinelAddr())
 	return started{self.Addr, a.Addr()}, nil
 }
 

@@ -57,6 +57,8 @@ type options struct {
 	maxClients     int
 	debug          bool
 	multi          string
+	sentinel       string   // host:port for clients of Redis Sentinel (proxy); "": none
+	masters        []string // names of primaries that they are shown
 	secretFile     string
 	adminTokenFile string
 	insecure       bool
@@ -109,7 +111,8 @@ func (o *options) addMember(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.join, "join", nil,
 		"gossip addresses of members to join; a name may resolve to several addresses")
 	const settle = "level-settle" // for tests, which start many clusters of one build
-	f.DurationVar(&o.levelSettle, settle, 0, "how long all members must have spoken a higher protocol level before the cluster uses it (0: 5s)")
+	f.DurationVar(&o.levelSettle, settle, 0,
+		"how long all members must have spoken a higher protocol level before the cluster uses it (0: 5s)")
 	if err := f.MarkHidden(settle); err != nil {
 		panic("BUG: " + err.Error())
 	}
@@ -130,6 +133,7 @@ func (o *options) addNode(f *pflag.FlagSet) {
 func (o *options) addProxy(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address")
 	o.addMulti(f)
+	o.addSentinel(f)
 	o.addClientTLS(f)
 }
 
@@ -137,6 +141,14 @@ func (o *options) addMulti(f *pflag.FlagSet) {
 	f.StringVar(&o.multi, "multi", strictMulti,
 		"transactions (MULTI) with keys of several slots: strict refuses them; relaxed executes\n"+
 			"the commands of each slot atomically, but not the transaction as a whole")
+}
+
+func (o *options) addSentinel(f *pflag.FlagSet) {
+	f.StringVar(&o.sentinel, "sentinel-listen", "",
+		"address for clients that are configured for Redis Sentinel: there, any name is that of the proxy\n"+
+			"(default none; Redis's port is 26379)")
+	f.StringSliceVar(&o.masters, "sentinel-masters", []string{"mymaster"},
+		"names that SENTINEL MASTERS lists: some clients look theirs up in that list")
 }
 
 const (
@@ -152,6 +164,7 @@ func (o *options) addLocal(f *pflag.FlagSet) {
 		"client address of the proxy; the nodes listen on the ports that follow")
 	f.IntVar(&o.nodes, "nodes", 3, "number of nodes")
 	o.addMulti(f)
+	o.addSentinel(f)
 	o.addClientTLS(f)
 	o.addStorage(f, localNodeMemory)
 }
@@ -171,7 +184,7 @@ func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 			"over when the owner dies (failover)")
 	f.StringVar(&o.dumpFor, "dump-for", dumpForRedis,
 		"redis or valkey: who reads what DUMP writes of hashes whose fields expire, Redis from 7.4 on\n"+
-			"or Valkey from 9 on; RESTORE reads both")
+			"or Valkey from 9 on, and of streams, Redis from 7.0 on or Valkey; RESTORE reads both")
 	f.Var(&o.moveRate, "move-rate",
 		"bytes per second at which a node copies partitions to each new owner or follower, such\n"+
 			"as 50mb; live changes are not throttled (default no limit)")
@@ -181,9 +194,11 @@ func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 // at settings that the command has a flag for.
 func (o *options) check(f *pflag.FlagSet) error {
 	has := func(name string) bool { return f.Lookup(name) != nil }
-	addresses := []struct{ flag, value string }{{"listen", o.listen}, {"gossip", o.gossip}, {"admin", o.admin}}
+	addresses := []struct{ flag, value string }{
+		{"listen", o.listen}, {"gossip", o.gossip}, {"admin", o.admin}, {"sentinel-listen", o.sentinel},
+	}
 	for _, a := range addresses {
-		if !has(a.flag) {
+		if !has(a.flag) || a.flag == "sentinel-listen" && a.value == "" {
 			continue
 		}
 		if _, _, err := net.SplitHostPort(a.value); err != nil {

@@ -196,14 +196,20 @@ func TestLocal(t *testing.T) {
 		t.Errorf("replies %q", got)
 	}
 
-	r := statusOf(t, c.admin)
+	var r status.Report
+	eventually(t, "on one table", func() error {
+		r = statusOf(t, c.admin)
+		for _, m := range r.Members {
+			if !m.Ready || m.Epoch != r.Cluster.Epoch {
+				return fmt.Errorf("member %+v is not ready, or not in epoch %d", m, r.Cluster.Epoch)
+			}
+		}
+		return nil
+	})
 	partitions, keys := 0, int64(0)
 	for _, m := range r.Members {
 		partitions += m.Partitions
 		keys += m.Keys
-		if !m.Ready || m.Epoch != r.Cluster.Epoch {
-			t.Errorf("member %+v is not ready, or not in epoch %d", m, r.Cluster.Epoch)
-		}
 	}
 	if len(r.Members) != 3 || len(r.Unreachable) != 0 || partitions != 4096 || keys != 1 {
 		t.Errorf("%d members, %d unreachable, %d partitions, %d keys, want 3, 0, 4096, 1",

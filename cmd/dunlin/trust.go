@@ -29,7 +29,7 @@ func checkTrust(ctx context.Context, o *options) error {
 		return nil
 	}
 	type address struct{ flag, value string }
-	all := []address{{"listen", o.listen}, {"gossip", o.gossip}, {"admin", o.admin}}
+	all := []address{{"listen", o.listen}, {"gossip", o.gossip}, {"admin", o.admin}, {"sentinel-listen", o.sentinel}}
 	if o.advertise != "" {
 		all = append(all, address{"advertise", net.JoinHostPort(o.advertise, "0")})
 	}

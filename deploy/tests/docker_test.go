@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dunlin-cache/dunlin/internal/freeport"
 )
 
 const composeFile = "../docker/compose.yml"
@@ -228,34 +229,11 @@ func talk(t *testing.T, port, request, want string) {
 func freePorts(t *testing.T, n int) (ports []string) {
 	t.Helper()
 	for range n {
-		_, port, _ := net.SplitHostPort(freePort(t))
-		ports = append(ports, port)
+		port, err := freeport.Choose()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, strconv.Itoa(port))
 	}
 	return ports
-}
-
-// freePort returns the address of a port that no other test process gets: it is locked, as those of package
-// internal/freeport are, and below those that the system gives to connections.
-func freePort(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(os.TempDir(), "dunlin-ports")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	for range 1000 {
-		port := strconv.Itoa(12_000 + rand.IntN(20_000))
-		file, err := syscall.Open(filepath.Join(dir, port), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o666)
-		if err != nil {
-			continue
-		}
-		if syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-				l.Close()
-				return l.Addr().String() // the lock lasts as long as this process
-			}
-		}
-		syscall.Close(file)
-	}
-	t.Fatal("cannot find a free port")
-	return ""
 }

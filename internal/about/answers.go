@@ -33,6 +33,8 @@ var Answers = [command.NumIDs]Answer{
 	command.FunctionHelp: help(functionHelp),
 	command.ScriptHelp:   help(scriptHelp),
 	command.SlowLogHelp:  help(slowLogHelp),
+	command.XGroupHelp:   help(xGroupHelp),
+	command.XInfoHelp:    help(xInfoHelp),
 
 	command.LatencyDoctor:     latencyDoctor,
 	command.LatencyGraph:      latencyGraph,
@@ -48,8 +50,10 @@ var Answers = [command.NumIDs]Answer{
 	command.ACLSetUser:    refuse(errSetUser),
 	command.BGRewriteAOF:  refuse(errNoDisk),
 	command.BGSave:        bgSave,
+	command.ClusterLinks:  none,
 	command.ConfigRewrite: refuse(errNoConfigFile),
 	command.Failover:      failover,
+	command.HImport:       refuse(errHImport),
 	command.Lolwut:        lolwut,
 	command.ModuleList:    none,
 	command.ModuleLoad:    refuse(errNoModules),
@@ -67,6 +71,9 @@ var Answers = [command.NumIDs]Answer{
 	command.SwapDB:        swapDB,
 	command.Sync:          refuse(errNoSync),
 }
+
+// SentinelHelp answers SENTINEL HELP, which is known to some connections only.
+var SentinelHelp = help(sentinelHelp)
 
 // DebugHelp answers DEBUG HELP, which has no row of its own.
 var DebugHelp = help(debugHelp)

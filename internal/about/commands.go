@@ -3,6 +3,7 @@ package about
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/glob"
@@ -10,7 +11,8 @@ import (
 )
 
 // maxReply bounds the replies to COMMAND INFO and DOCS, in bytes: seven times the reply to COMMAND,
-// 35 KB. A client may name one command many times, and a name of 6 bytes is answered with 2 KB.
+// 35 KB, and more than the documentation of all commands, 150 KB. A client may name one command many
+// times, and a name of 6 bytes is answered with 10 KB.
 const maxReply = 256 << 10
 
 const errReplyTooLarge = "ERR the reply would be too large, ask for fewer names"
@@ -156,22 +158,42 @@ func appendSpecField(dst []byte, name string, n int) []byte {
 
 // appendDocs encodes a map from name to documentation.
 func appendDocs(dst []byte, v resp.Version, rows []*command.Command) []byte {
-	start := len(dst)
+	start, docs := len(dst), encodedDocs[v-resp.RESP2]()
 	dst = resp.AppendMap(dst, v, len(rows))
 	for _, c := range rows {
 		dst = resp.AppendBulkString(dst, c.Name)
-		if dst = appendDoc(dst, v, c); len(dst)-start > maxReply {
+		if dst = append(dst, docs[c.ID]...); len(dst)-start > maxReply {
 			return resp.AppendError(dst[:start], errReplyTooLarge)
 		}
 	}
 	return dst
 }
 
+// encodedDocs has the documentation of every row, for each version of the protocol. It is long, and
+// redis-cli asks for all of it when it starts.
+var encodedDocs = [...]func() *[command.NumIDs][]byte{
+	sync.OnceValue(func() *[command.NumIDs][]byte { return encodeDocs(resp.RESP2) }),
+	sync.OnceValue(func() *[command.NumIDs][]byte { return encodeDocs(resp.RESP3) }),
+}
+
+func encodeDocs(v resp.Version) *[command.NumIDs][]byte {
+	var docs [command.NumIDs][]byte
+	for _, c := range command.Listed() {
+		for _, row := range append([]*command.Command{c}, builtSubs(c)...) {
+			docs[row.ID] = appendDoc(nil, v, row)
+		}
+	}
+	return &docs
+}
+
 func appendDoc(dst []byte, v resp.Version, c *command.Command) []byte {
-	subs := builtSubs(c)
+	subs, arguments := builtSubs(c), argumentsOf()[c.Name]
 	fields := 3
 	if c.Deprecated != "" {
 		fields += 2
+	}
+	if len(arguments) > 0 {
+		fields++
 	}
 	if len(subs) > 0 {
 		fields++
@@ -185,9 +207,15 @@ func appendDoc(dst []byte, v resp.Version, c *command.Command) []byte {
 		dst = appendNames(dst, v, []string{"deprecated"})
 		dst = resp.AppendBulkStrings(dst, "deprecated_since", c.Deprecated)
 	}
+	if len(arguments) > 0 {
+		dst = appendArguments(resp.AppendBulkString(dst, "arguments"), v, arguments)
+	}
 	if len(subs) > 0 {
 		dst = resp.AppendBulkString(dst, "subcommands")
-		dst = appendDocs(dst, v, subs)
+		dst = resp.AppendMap(dst, v, len(subs))
+		for _, sub := range subs {
+			dst = appendDoc(resp.AppendBulkString(dst, sub.Name), v, sub)
+		}
 	}
 	return dst
 }

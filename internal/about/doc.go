@@ -6,6 +6,7 @@
 //
 //	internal/command: rows ──▶ commands.go  COMMAND, COMMAND INFO, DOCS, LIST
 //	                      └──▶ keys.go      COMMAND GETKEYS
+//	        arguments.txt ───▶ arguments.go what COMMAND DOCS says of arguments
 //	                           help.go      CLIENT HELP, CONFIG HELP, ...
 //	                           refused.go   what already holds is granted, the rest is refused
 //	                           latency.go, memory.go: as a Redis without that part answers

@@ -21,6 +21,7 @@ const (
 	errNoDisk    = "ERR saving is not supported: this server keeps its data in memory only"
 	errReplicaOf = "ERR REPLICAOF is not supported: the cluster itself decides which server keeps which data"
 	errNoPFDebug = "ERR PFDEBUG and PFSELFTEST are not supported: they are for the developers of Redis"
+	errHImport   = "ERR HIMPORT is not supported: a connection keeps no field names for its hashes here, use HSET"
 	errNoSync    = "ERR replication to Redis is not supported: the cluster copies its data among its own servers only"
 )
 

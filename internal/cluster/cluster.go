@@ -11,26 +11,18 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-const (
-	errInvalidSlot = "ERR Invalid slot"
-	// errCountKeys is Dunlin's own text: every server of Redis Cluster has keys.
-	errCountKeys = "ERR CLUSTER COUNTKEYSINSLOT is answered by the nodes only"
-)
-
 // Server answers the CLUSTER commands of one process.
 type Server struct {
-	view      func() View
-	countKeys func(slot uint16) int64
-	cache     topologyCache
+	view  func() View
+	cache topologyCache
 }
 
-// New returns a Server. view returns the present cluster; nil: there is no table. countKeys counts
-// the keys of a slot that this process owns; nil: it has no keys.
-func New(view func() View, countKeys func(slot uint16) int64) *Server {
+// New returns a Server. view returns the present cluster; nil: there is no table.
+func New(view func() View) *Server {
 	if view == nil {
 		view = func() View { return View{} }
 	}
-	return &Server{view: view, countKeys: countKeys}
+	return &Server{view: view}
 }
 
 // NodeID returns the id by which CLUSTER commands identify a member. Clients of Redis Cluster
@@ -44,7 +36,7 @@ func NodeID(memberID string) string {
 // AppendKeySlot answers CLUSTER KEYSLOT key.
 func AppendKeySlot(dst, key []byte) []byte { return resp.AppendInt(dst, int64(ring.Slot(key))) }
 
-// AppendMyID answers CLUSTER MYID.
+// AppendMyID answers CLUSTER MYID, and MYSHARDID: each node is a shard of its own.
 func (s *Server) AppendMyID(dst []byte) []byte {
 	v := s.view()
 	id := v.Self
@@ -54,18 +46,14 @@ func (s *Server) AppendMyID(dst []byte) []byte {
 	return resp.AppendBulkString(dst, NodeID(id))
 }
 
-// AppendCountKeys answers CLUSTER COUNTKEYSINSLOT slot.
-func (s *Server) AppendCountKeys(dst, slot []byte) []byte {
-	n, ok := resp.ParseInt(slot)
-	switch {
-	case !ok:
-		return resp.AppendError(dst, command.ErrNotInteger)
-	case n < 0 || n >= ring.Slots:
-		return resp.AppendError(dst, errInvalidSlot)
-	case s.countKeys == nil:
-		return resp.AppendError(dst, errCountKeys)
+// AppendReplicas answers CLUSTER REPLICAS id: no node is shown as the replica of another.
+func (s *Server) AppendReplicas(dst, id []byte) []byte {
+	for _, n := range s.view().topology("").nodes {
+		if n.id == string(id) {
+			return resp.AppendArray(dst, 0)
+		}
 	}
-	return resp.AppendInt(dst, s.countKeys(uint16(n)))
+	return resp.AppendError(dst, "ERR Unknown node "+command.Cut(id))
 }
 
 // AppendSlots answers CLUSTER SLOTS. laddr is the host:port at which the asking client reached this

@@ -24,7 +24,7 @@ func TestClusterAsRedis(t *testing.T) {
 		t.Fatalf("ADDSLOTSRANGE: %q", got)
 	}
 	id := strings.Split(real.Say(t, "CLUSTER MYID"), "\r\n")[1]
-	ours := New(func() View { return View{Table: tableOf(real.Addr), Self: "node-0"} }, nil)
+	ours := New(func() View { return View{Table: tableOf(real.Addr), Self: "node-0"} })
 	for _, v := range []resp.Version{resp.RESP2, resp.RESP3} {
 		real.Connect(t)
 		real.Say(t, fmt.Sprintf("HELLO %d", v))

@@ -95,7 +95,7 @@ func TestOddAddresses(t *testing.T) {
 // TestTopologyCache checks that a reply is encoded once for each table.
 func TestTopologyCache(t *testing.T) {
 	table := tableOf("h0:1")
-	s := New(func() View { return View{Table: table, Self: "node-0"} }, nil)
+	s := New(func() View { return View{Table: table, Self: "node-0"} })
 	slots := func(v resp.Version) string { return string(s.AppendSlots(nil, v, "")) }
 	first := slots(resp.RESP2)
 	if again := slots(resp.RESP2); again != first {
@@ -122,7 +122,7 @@ func TestTopologyCache(t *testing.T) {
 func TestMyID(t *testing.T) {
 	f := func(v View, wantID string) {
 		t.Helper()
-		got := string(New(func() View { return v }, nil).AppendMyID(nil))
+		got := string(New(func() View { return v }).AppendMyID(nil))
 		if want := "$40\r\n" + NodeID(wantID) + "\r\n"; got != want {
 			t.Errorf("MYID of %+v: %q, want %q", v, got, want)
 		}
@@ -131,14 +131,22 @@ func TestMyID(t *testing.T) {
 	f(View{Self: "proxy-0", Alone: &Endpoint{ID: "proxy-0"}}, "proxy-0")
 }
 
-// TestWithoutHooks is about a proxy before its first table, which has no keys to count.
+func TestReplicas(t *testing.T) {
+	table := tableOf("h0:1", "h1:2")
+	s := New(func() View { return View{Table: table, Self: "node-0"} })
+	if got := string(s.AppendReplicas(nil, []byte(NodeID("node-1")))); got != "*0\r\n" {
+		t.Errorf("replicas of a node: %q", got)
+	}
+}
+
+// TestWithoutHooks is about a proxy before its first table.
 func TestWithoutHooks(t *testing.T) {
-	s := New(nil, nil)
+	s := New(nil)
 	if got := string(s.AppendSlots(nil, resp.RESP2, "")); got != "*0\r\n" {
 		t.Errorf("SLOTS: %q", got)
 	}
-	if got := string(s.AppendCountKeys(nil, []byte("1"))); got != "-"+errCountKeys+"\r\n" {
-		t.Errorf("COUNTKEYSINSLOT: %q", got)
+	if got := string(s.AppendReplicas(nil, []byte("1"))); got != "-ERR Unknown node 1\r\n" {
+		t.Errorf("REPLICAS: %q", got)
 	}
 }
 
@@ -147,7 +155,7 @@ func BenchmarkSlots(b *testing.B) {
 	for p := range table.Owner { // as ragged as a ring
 		table.Owner[p] = uint16(p % 3)
 	}
-	s := New(func() View { return View{Table: table, Self: "node-0"} }, nil)
+	s := New(func() View { return View{Table: table, Self: "node-0"} })
 	dst := make([]byte, 0, 1<<20)
 	b.ReportAllocs()
 	for b.Loop() {

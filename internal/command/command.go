@@ -53,7 +53,7 @@ type Command struct {
 	Name string     // lower case; of a subcommand in full, "client|id"
 	Subs []*Command // not nil for a container, whose calls run a row of these
 	Keys []KeySpec
-	// Values are the arguments that are stored under a key, as its value or a part of it.
+	// Values are the arguments that are stored under a key, as its value or a part of it, or compared with it.
 	Values ValueSpec
 	// The keys as Redis described them before key specs: First and Last are arguments (Last
 	// negative: from the end), 0 for none. build sets them.

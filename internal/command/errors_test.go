@@ -61,9 +61,9 @@ func TestResolve(t *testing.T) {
 	f(Get, "", "gEt", "k")
 	f(ClientID, "", "client", "ID")
 	f(CommandCmd, "", "command") // a container that is a command itself
-	f(0, "ERR unknown command 'xadd', with args beginning with: 'k' '*' 'f' 'v' ", "xadd", "k", "*", "f", "v")
+	f(0, "ERR unknown command 'nosuch', with args beginning with: '0' '1' '1000' ", "nosuch", "0", "1", "1000")
 	f(0, "ERR unknown command 'dunlin', with args beginning with: 'table' ", "dunlin", "table")
-	f(0, "ERR unknown subcommand 'capa'. Try CLIENT HELP.", "client", "capa", "x")
+	f(0, "ERR unknown subcommand 'forget'. Try CLUSTER HELP.", "cluster", "forget", "x")
 
 	if c, _ := ResolvePeer(nil, request("DUNLIN", "TABLE")); c == nil || c.ID != DunlinTable {
 		t.Errorf("a member's DUNLIN TABLE gave %v", c)

@@ -18,6 +18,7 @@ const (
 	Incr
 	IncrBy
 	IncrByFloat
+	IncrEx
 	LCS
 	MGet
 	MSet
@@ -83,6 +84,7 @@ const (
 	HGetEx
 	HIncrBy
 	HIncrByFloat
+	HImport
 	HKeys
 	HLen
 	HMGet
@@ -264,6 +266,7 @@ const (
 	// cluster
 	Asking
 	Cluster
+	ClusterScan
 	ReadOnlyCmd
 	ReadWriteCmd
 

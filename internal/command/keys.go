@@ -160,16 +160,15 @@ func (k *KeySpec) findCounted(args [][]byte, begin int) (KeyRun, bool) {
 
 // begin returns where the search for keys starts, 0 for nowhere.
 func (k *KeySpec) begin(args [][]byte) int {
-	switch k.Begin {
-	case BeginIndex:
+	switch {
+	case k.Begin == BeginIndex:
 		return k.Index
-	case BeginKeyword:
+	case k.locate != nil:
+		return k.locate(args)
+	case k.Begin == BeginKeyword:
 		return k.afterKeyword(args)
 	}
-	if k.locate == nil {
-		return 0
-	}
-	return k.locate(args)
+	return 0
 }
 
 // afterKeyword returns the position after the keyword, 0 if it is absent or

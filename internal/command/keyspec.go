@@ -64,7 +64,8 @@ type KeySpec struct {
 	// after it, Step apart.
 	NumIdx, FirstKey int
 
-	// locate, if not nil, finds the key of an unknown spec by code (0: none).
+	// locate, if not nil, finds by code where the keys begin (0: there are none): those of an unknown spec, and those
+	// behind a keyword that may also stand elsewhere.
 	locate func(args [][]byte) int
 }
 
@@ -95,17 +96,27 @@ func restAfter(keyword string, i, limit int, use KeyUse) KeySpec {
 	return KeySpec{Use: use, Begin: BeginKeyword, Keyword: keyword, Index: i, Last: -1, Step: 1, Limit: limit}
 }
 
+// afterStreams describes the keys of XREAD and XREADGROUP, which Redis looks for from argument i on.
+func afterStreams(i int, use KeyUse) KeySpec {
+	k := restAfter("STREAMS", i, 2, use)
+	k.locate = streamKeys // a group may be called like that
+	return k
+}
+
 // unknown describes keys that no rule finds. locate, if not nil, finds one by code.
 func unknown(use KeyUse, locate func(args [][]byte) int) KeySpec {
 	return KeySpec{Use: use, Begin: BeginUnknown, Find: FindUnknown, locate: locate}
 }
 
-// ValueSpec says which arguments of a command are stored under keys, as values or parts of them.
+// ValueSpec says which arguments of a command are stored under keys, as values or parts of them, or
+// compared with what is.
 type ValueSpec struct {
 	First int // argument of the first or only value; 0: there is none
 	// Elements: each long argument from First on is to be a string in the value of argument 1, which
-	// is a hash or a list.
+	// is a hash, a list or a stream.
 	Elements bool
+	// Operands: each long argument behind First is compared with the value of argument 1.
+	Operands bool
 	// Pairs: every second argument from First on is a value, and the argument before it is its key.
 	// Otherwise there is one value, and its key is argument 1.
 	Pairs bool
@@ -113,6 +124,9 @@ type ValueSpec struct {
 
 // valueAt is the single value at argument i.
 func valueAt(i int) ValueSpec { return ValueSpec{First: i} }
+
+// valueAndOperands is the single value at argument i, and what stands in options behind it.
+func valueAndOperands(i int) ValueSpec { return ValueSpec{First: i, Operands: true} }
 
 // valuesFrom is every second argument from i on.
 func valuesFrom(i int) ValueSpec { return ValueSpec{First: i, Pairs: true} }
@@ -125,7 +139,7 @@ func (v ValueSpec) Has(i int) bool {
 	if v.First == 0 || i < v.First {
 		return false
 	}
-	return v.Elements || i == v.First || v.Pairs && (i-v.First)%2 == 0
+	return v.Elements || v.Operands || i == v.First || v.Pairs && (i-v.First)%2 == 0
 }
 
 // Key returns the argument that is the key of value i.

@@ -103,6 +103,6 @@ var genericTable = table{group: "generic", acl: catKeyspace, rows: []Command{
 		Route: AllNodes, Merge: MergeWide, Built: true,
 		Since: "3.0.0", Summary: "Waits until replicas have this connection's writes."},
 	{ID: WaitAOF, Name: "waitaof", Arity: 4, Flags: Blocking, acl: catConnection,
-		Route: Local,
+		Route: Local, Built: true,
 		Since: "7.2.0", Summary: "Waits until logs on disk have this connection's writes."},
 }}

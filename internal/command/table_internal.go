@@ -38,7 +38,7 @@ var internalTable = table{group: "internal", rows: []Command{
 			{ID: DunlinAs, Name: "dunlin|as", Arity: 3,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Says who wants no word of what the next request changes."},
-			{ID: DunlinPass, Name: "dunlin|pass", Arity: 5,
+			{ID: DunlinPass, Name: "dunlin|pass", Arity: -5,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Ends the turn that a claim has at a key."},
 			{ID: DunlinPeer, Name: "dunlin|peer", Arity: 4, Flags: NoAuth,

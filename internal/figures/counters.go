@@ -52,7 +52,7 @@ type Counters struct {
 
 	Scripts      int64 // that EVALSHA finds: nodes have many of them alike
 	ScriptBytes  int64 // part of Overhead: these
-	ScriptMemory int64 // part of Overhead: what scripts and functions have taken that run
+	ScriptMemory int64 // part of Overhead: what running scripts and functions have taken
 	// The same at all nodes.
 	Functions, Libraries int64
 	FunctionBytes        int64 // part of Overhead: the libraries

@@ -31,6 +31,7 @@ func (p *Process) infoServer(t *text, _ *Info) {
 	t.number("uptime_in_seconds", uptime)
 	t.number("uptime_in_days", uptime/86400)
 	t.line("config_file", "")
+	t.line("availability_zone", "") // Valkey's: clients prefer replicas in their own zone, and there are none
 }
 
 func (p *Process) infoClients(t *text, in *Info) {

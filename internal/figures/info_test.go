@@ -44,6 +44,7 @@ func TestInfoForItsReaders(t *testing.T) {
 	}
 	f("ioredis", "loading:0")
 	f("BullMQ", "redis_version:7.4.0", "maxmemory_policy:noeviction")
+	f("GLIDE", "availability_zone:")
 	f("Spring", "redis_version:7.4.0", "redis_mode:standalone", "role:master")
 	f("redis-cli", "redis_mode:standalone", "cluster_enabled:0", "tcp_port:6380",
 		"db0:keys=10,expires=4,avg_ttl=0", "connected_clients:12", "used_memory_human:1.00M",

@@ -2,6 +2,7 @@ package longdouble
 
 import (
 	"bytes"
+	"math"
 	"math/big"
 	"strings"
 )
@@ -49,6 +50,12 @@ func Parse(text []byte) (f *big.Float, infinite, ok bool) {
 		return nil, false, false // strtold reports a range error for what rounds to zero
 	}
 	return f, false, true
+}
+
+// Max returns the largest number that a long double can be.
+func Max() *big.Float {
+	f := new(big.Float).SetPrec(MantissaBits).SetUint64(math.MaxUint64)
+	return f.SetMantExp(f, maxExponent-MantissaBits)
 }
 
 // Overflows reports whether f is infinite as a long double.

@@ -69,3 +69,17 @@ func mustFloat(text string) *big.Float {
 	}
 	return v
 }
+
+func TestMax(t *testing.T) {
+	largest := Max()
+	if Overflows(largest) {
+		t.Error("the largest number overflows")
+	}
+	next := new(big.Float).SetPrec(MantissaBits).Add(largest, new(big.Float).SetMantExp(big.NewFloat(1), maxExponent-MantissaBits))
+	if !Overflows(next) {
+		t.Errorf("what comes behind the largest number does not overflow: %g", next)
+	}
+	if text := string(Append(nil, largest)); len(text) != 4933 || text[:16] != "1189731495357231" {
+		t.Errorf("the largest number has %d digits, and begins with %s", len(text), text[:16])
+	}
+}

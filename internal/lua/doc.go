@@ -81,7 +81,8 @@
 // debug, io, finalizers and weak tables (a weak table is an ordinary one).
 //
 // The libraries bit, cjson, cmsgpack and struct return what those of Redis 7.0.15 return, in their words: testdata
-// holds scripts with results that redis-server gave. One difference: what a script sets about cjson ends with the script.
+// holds scripts with results that redis-server gave. One difference: what a script sets about cjson ends with the
+// script.
 //
 // # Why not a library
 //

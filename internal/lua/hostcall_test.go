@@ -148,7 +148,8 @@ func TestHost(t *testing.T) {
 	if v, failure := call("local ok, e = pcall(error, 'x') return e"); failure != nil || v.str() != "caught x" {
 		t.Errorf("pcall returns %v, %v", v, failure)
 	}
-	if _, failure := call("local function f()\nerror({})\nend\nf()"); failure == nil || failure.Chunk != "@test" || failure.Line != 2 {
+	_, failure := call("local function f()\nerror({})\nend\nf()")
+	if failure == nil || failure.Chunk != "@test" || failure.Line != 2 {
 		t.Errorf("failed at %+v", failure)
 	}
 }

@@ -235,8 +235,8 @@ func (d *jsonDecoder) number(text string) jsonToken {
 	return d.word(jsonNumber, Number(n), length)
 }
 
-// shortDigits is the fast path of strtod: the decimal digits that text begins with, if they are a few and the number ends
-// there. Otherwise length is 0.
+// shortDigits is the fast path of strtod: the decimal digits that text begins with, if they are a few and the number
+// ends there. Otherwise length is 0.
 func shortDigits(text string) (n float64, length int) {
 	value := int64(0)
 	for length < len(text) && isDigit(text[length]) {

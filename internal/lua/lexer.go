@@ -69,7 +69,6 @@ func (t token) String() string {
 // A lexer cuts source into tokens. It looks one token ahead when the parser asks.
 type lexer struct {
 	chunk  string // as it is shown in messages
-	given  string // as the caller of Compile has named it
 	source string
 	at     int // of the next character
 	start  int // of the current token, for messages

@@ -9,6 +9,7 @@ import (
 // instructions, and its recursion is as deep as the program nests, at most maxNesting.
 type parser struct {
 	lexer
+	given string // how the caller of Compile has named the chunk, cut to maxName
 	fn    *function
 	depth int
 
@@ -33,7 +34,8 @@ func Compile(name, source string) (proto *Prototype, err error) {
 		}
 	}()
 	p := &parser{
-		lexer:   lexer{chunk: chunkName(name), given: strings.Clone(name[:min(len(name), maxName)]), source: source, line: 1, lastLine: 1},
+		lexer:   lexer{chunk: chunkName(name), source: source, line: 1, lastLine: 1},
+		given:   strings.Clone(name[:min(len(name), maxName)]),
 		visible: map[string]int{},
 	}
 	if source != "" && source[0] == '#' { // as a script for a shell begins

@@ -139,9 +139,10 @@ func TestClassify(t *testing.T) {
 func TestLater(t *testing.T) {
 	for reply, want := range map[string]bool{
 		"-DUNLINLATER 0\r\n": true, "-DUNLINLATER 18446744073709551615\r\n": true,
-		"-DUNLINLATER\r\n": false, "-DUNLINLATER -1\r\n": false, "-DUNLINLATER 1 2\r\n": false, "-DUNLINLATER 1": false, "-ERR 1\r\n": false,
+		"-DUNLINLATER 1 5-0 6-0\r\n": true,
+		"-DUNLINLATER\r\n":           false, "-DUNLINLATER -1\r\n": false, "-DUNLINLATER 1 \r\n": false, "-DUNLINLATER x 5-0\r\n": false, "-DUNLINLATER 1": false, "-ERR 1\r\n": false,
 	} {
-		if _, is := ParseLater([]byte(reply)); is != want {
+		if _, _, is := ParseLater([]byte(reply)); is != want {
 			t.Errorf("%q is a token: %v", reply, is)
 		}
 	}
@@ -221,7 +222,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add(AppendMoved(nil, 1, "h:1"))
 	f.Add(AppendWait(nil, 1))
 	f.Add(AppendTicket(nil, 1, 1))
-	f.Add(AppendLater(nil, 1))
+	f.Add(AppendLater(nil, 1, []byte("5-0")))
 	f.Add(append(AppendCompletion(nil, 1), "*1\r\n+OK\r\n"...))
 	f.Fuzz(func(t *testing.T, reply []byte) {
 		Classify(reply)

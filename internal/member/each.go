@@ -74,6 +74,9 @@ type Cursor uint64
 
 const positionBits = 40
 
+// MaxPosition is the last place within a partition.
+const MaxPosition = 1<<positionBits - 1
+
 // startOfScan is the cursor at the beginning of partition 0 as a place where a scan goes on: 0 would be
 // the end. Members below ring.HoldLevel take it for the end of partition 0.
 const startOfScan Cursor = 1 << (positionBits - 1)

@@ -50,19 +50,24 @@ func ParseWelcome(reply []byte) (later, ok bool) {
 	return later, later || string(reply) == welcome
 }
 
-// AppendLater appends what stands in the place of a reply that comes later.
-func AppendLater(dst []byte, token uint64) []byte {
+// AppendLater appends what stands in the place of a reply that comes later. ids are those that a command means from now
+// on, see Settle.
+func AppendLater(dst []byte, token uint64, ids []byte) []byte {
 	dst = append(dst, "-"+codeLater+" "...)
 	dst = strconv.AppendUint(dst, token, 10)
+	if len(ids) > 0 {
+		dst = append(append(dst, ' '), ids...)
+	}
 	return append(dst, "\r\n"...)
 }
 
-// ParseLater reads what AppendLater wrote.
-func ParseLater(reply []byte) (token uint64, ok bool) {
+// ParseLater reads what AppendLater wrote. ids is a view of it.
+func ParseLater(reply []byte) (token uint64, ids []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(reply, []byte("-"+codeLater+" "))
 	rest, whole := bytes.CutSuffix(rest, []byte("\r\n"))
-	token, number := parseUint(rest)
-	return token, ok && whole && number
+	first, ids, more := bytes.Cut(rest, []byte(" "))
+	token, number := parseUint(first)
+	return token, ids, ok && whole && number && more == (len(ids) > 0)
 }
 
 // AppendCompletion begins the push that completes a command; the reply follows.

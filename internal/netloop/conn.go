@@ -103,6 +103,8 @@ type Conn struct {
 	inserted int      // unsent bytes of inserts
 	accepted int64    // bytes of inserts that the socket has accepted so far
 
+	received, sent uint64 // bytes, see Traffic
+
 	blocked    int           // 1 + index in the loop's blocked list; 0: not blocked
 	progressed time.Duration // when the socket last accepted a byte, while blocked
 
@@ -111,6 +113,9 @@ type Conn struct {
 	remote, local netip.AddrPort
 	user          any
 }
+
+// Traffic returns how many bytes the conn has read and written.
+func (c *Conn) Traffic() (received, sent uint64) { return c.received, c.sent }
 
 // Loop returns the loop that owns the conn.
 func (c *Conn) Loop() *Loop { return c.loop }

@@ -94,6 +94,7 @@ func (c *Conn) receive(hangup bool) {
 	case errno == 0 && n > 0:
 		l.stats.BytesIn += uint64(n)
 		c.account.received += uint64(n)
+		c.received += uint64(n)
 		c.settle(buf[:kept+n], own)
 	case errno == 0:
 		c.endOfInput()
@@ -110,7 +111,8 @@ func (c *Conn) receive(hangup bool) {
 // there is no memory for that.
 func (c *Conn) room() []byte {
 	live := c.in[c.inOff:]
-	if cap(live)-len(live) >= minRead {
+	// Of a request whose length is known, the last bytes fill the buffer: it does not double for them.
+	if left := cap(live) - len(live); left >= minRead || left > 0 && c.want > len(live) && c.want <= cap(live) {
 		return live
 	}
 	// The handler's Want bounds the doubling, but is never trusted alone: the peer has to send half

@@ -112,6 +112,33 @@ func TestWant(t *testing.T) {
 	}
 }
 
+// A buffer that has room for what is wanted does not grow for the end of it, however the input is divided.
+func TestWantedInputFillsItsBuffer(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	const buffer, size = 512 << 10, 500 << 10
+	conns, whole := make(chan *Conn, 1), make(chan int, 1)
+	nc := dialTo(t, serve(t, g, funcs{data: func(c *Conn, in []byte) int {
+		if len(in) < size {
+			select {
+			case conns <- c:
+			default:
+			}
+			c.Want(size)
+			return 0
+		}
+		whole <- cap(c.in)
+		return len(in)
+	}}))
+	write(t, nc, randomLine(size/2))
+	c := receive(t, conns)
+	write(t, nc, randomLine(size/2-minRead/8)) // less is missing than a read has room for
+	eventually(t, g, "all but the end has come", func(*Loop) bool { return len(c.in)-c.inOff == size-minRead/8 })
+	write(t, nc, randomLine(minRead/8))
+	if got := receive(t, whole); got != buffer {
+		t.Errorf("%d bytes of input have a buffer of %d", size, got)
+	}
+}
+
 // A declared size alone allocates nothing.
 func TestWantReservesNothing(t *testing.T) {
 	g := newGroup(t, Config{Loops: 1})

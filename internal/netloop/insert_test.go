@@ -70,6 +70,7 @@ func TestInserts(t *testing.T) {
 
 // However a conn ends, its inserts are released once.
 func TestInsertsOfClosedConns(t *testing.T) {
+	line := randomLine(tooMuch)
 	for name, end := range map[string]func(g *Group, c *Conn, nc *net.TCPConn){
 		"stalled":      func(*Group, *Conn, *net.TCPConn) {},
 		"reset":        func(_ *Group, _ *Conn, nc *net.TCPConn) { reset(nc) },
@@ -86,7 +87,7 @@ func TestInsertsOfClosedConns(t *testing.T) {
 				data: func(c *Conn, in []byte) int {
 					for range 3 {
 						c.SetOut(append(c.Out(), "text"...))
-						all.lenders = append(all.lenders, insertString(c, len(c.Out()), randomLine(tooMuch)))
+						all.lenders = append(all.lenders, insertString(c, len(c.Out()), line))
 					}
 					conns <- c
 					return len(in)

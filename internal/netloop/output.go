@@ -128,6 +128,7 @@ func (c *Conn) TryWrite(p []byte) (n int, err error) {
 	case errno == 0:
 		c.loop.stats.BytesOut += uint64(n)
 		c.account.sent += uint64(n)
+		c.sent += uint64(n)
 	case errno == unix.EAGAIN || errno == unix.EINTR:
 		n = 0
 	default:

@@ -12,8 +12,8 @@ type stallHook struct {
 }
 
 // OnStall runs f on every loop that did not run for longer than limit, because its process was
-// stopped, throttled or swapped out, its machine was suspended, or a handler took that long. f runs when the loop resumes and
-// before it reads anything, so that a node does not answer from outdated state. gap is the time
+// stopped, throttled or swapped out, its machine was suspended, or a handler took that long. f runs when the loop
+// resumes and before it reads anything, so that a node does not answer from outdated state. gap is the time
 // since the loop's last iteration began. limit must be above 100 ms, for which an idle loop may
 // sleep. f takes effect from each loop's next iteration. Any goroutine may call OnStall.
 func (g *Group) OnStall(limit time.Duration, f func(l *Loop, gap time.Duration)) {

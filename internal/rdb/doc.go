@@ -10,6 +10,7 @@
 //	 2 11 20           set
 //	 3 5 12 17         sorted set
 //	 4 9 13 16         hash
+//	15 19 21           stream (stream.go)
 //	22                 hash whose fields expire, from version 80 on (Valkey)
 //	24 25              the same, up to version 14 (Redis)
 //
@@ -24,8 +25,10 @@
 //	11000011                     compressed: its compressed length, its length, and LZF data (lzf.go)
 //
 // The package writes strings as Redis 7.0 does with rdbcompression no, and collections in the
-// oldest encodings, types 1, 2, 5 and 4, which every later version reads too (Writer). It reads
-// everything that is listed above. Payloads come from clients, so memory is allocated only for
+// oldest encodings, types 1, 2, 5 and 4, which every later version reads too (Writer). It writes
+// streams as Redis 7.0 does, type 19, or with all that Redis 7.2 knows, type 21 (StreamWriter). It
+// reads everything that is listed above. Payloads come from clients, so memory is allocated only for
 // bytes that are there, never because of a length that a payload declares. Elements reads a
-// collection element by element; its caller refuses elements that are there twice.
+// collection element by element; its caller refuses elements that are there twice. Stream reads a
+// stream part by part.
 package rdb

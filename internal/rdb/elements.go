@@ -5,18 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"math/bits"
 	"strconv"
 )
 
 // ErrTooLong is the error for a compressed string in a collection that is longer than maxUnpacked,
 // or for which Elements.Room had no memory.
 var ErrTooLong = errors.New("a compressed string is too long")
-
-const (
-	maxUnpacked  = 16 << 20 // bytes of a string that is decompressed
-	freeUnpacked = 64 << 10 // bytes of one that Room is not asked for
-)
 
 // Element is an element of a collection: an entry of a list, a member of a set or sorted set, or a
 // field of a hash. Its strings are valid until the next call of Next.
@@ -33,11 +27,7 @@ type Element struct {
 // twice the length of the longest one at most for each string of an element, and for the pack that
 // it is in. It takes none because of a length that a payload declares.
 type Elements struct {
-	// Room, if it is not nil, reports whether there are so many bytes on the Go heap, and takes
-	// them. It is asked before a string longer than 64 KiB is decompressed. Taken is how many bytes
-	// it gave; they are free when the Elements is.
-	Room  func(bytes int) bool
-	Taken int
+	Memory
 
 	kind    Kind
 	code    byte
@@ -54,10 +44,10 @@ type Elements struct {
 }
 
 // ReadElements begins to read a collection from a payload that Check has accepted. The payload must
-// not change. The errors are those of KindOf, and ErrFormat for a string.
+// not change. The errors are those of KindOf, and ErrFormat for a string and a stream.
 func ReadElements(payload []byte) (*Elements, error) {
 	kind, err := KindOf(payload)
-	if err == nil && kind == KindString {
+	if err == nil && (kind == KindString || kind == KindStream) {
 		err = ErrFormat
 	}
 	if err != nil {
@@ -236,42 +226,11 @@ func parseScore(text []byte) (score float64, ok bool) {
 
 // string reads a string: a view of the payload, or what it is in memory.
 func (e *Elements) string(memory *[]byte) (s []byte, ok bool) {
-	if len(e.in) > 0 && e.in[0] >= int8b && e.in[0] < lzf {
-		*memory, ok = e.in.text((*memory)[:0])
-		return *memory, ok
-	}
-	from, err := e.in.string()
+	s, err := e.Memory.string(&e.in, memory)
 	if err != nil {
-		return nil, false
+		e.err = err
 	}
-	if from.compressed == nil {
-		return from.plain, true
-	}
-	if !e.fits(from.Len(), memory) {
-		e.err = ErrTooLong
-		return nil, false
-	}
-	*memory = from.Append((*memory)[:0])
-	return *memory, true
-}
-
-// fits gives the memory room for n bytes.
-func (e *Elements) fits(n int, memory *[]byte) bool {
-	if n <= cap(*memory) {
-		return true
-	}
-	if n > maxUnpacked {
-		return false
-	}
-	size := 1 << bits.Len(uint(n-1)) // so that strings that grow take memory a few times
-	if more := size - cap(*memory); size > freeUnpacked && e.Room != nil {
-		if !e.Room(more) {
-			return false
-		}
-		e.Taken += more
-	}
-	*memory = make([]byte, 0, size) // the string is there: it was walked through
-	return true
+	return s, err == nil
 }
 
 // open opens the next pack, or returns an entry of a list that is in none.

@@ -48,16 +48,18 @@ func (c *redisConn) do(args ...string) (all []string) {
 			c.t.Fatal(err)
 		}
 		n, _ := strconv.Atoi(strings.TrimSpace(line[1:]))
-		switch line[0] {
-		case '*':
+		switch kind := line[0]; {
+		case n < 0 && kind != ':':
+			all = append(all, "(nil)")
+		case kind == '*':
 			left += n
-		case '$':
+		case kind == '$':
 			s := make([]byte, n+2)
 			if _, err := io.ReadFull(c.in, s); err != nil {
 				c.t.Fatal(err)
 			}
 			all = append(all, string(s[:n]))
-		case '-':
+		case kind == '-':
 			c.t.Fatalf("%.100q: %s", args, line)
 		default:
 			all = append(all, strings.TrimSpace(line[1:]))

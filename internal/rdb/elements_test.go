@@ -79,7 +79,7 @@ func listpack(entries ...string) string {
 	}
 	b = append(b, packEnd)
 	binary.LittleEndian.PutUint32(b, uint32(len(b)))
-	binary.LittleEndian.PutUint16(b[4:], uint16(len(entries)))
+	binary.LittleEndian.PutUint16(b[4:], uint16(min(len(entries), countUnknown)))
 	return string(b)
 }
 
@@ -244,7 +244,8 @@ func TestDialects(t *testing.T) {
 	}{
 		{"\x16", 12, "payloads of type 22 (hash of a Redis 7.4 release candidate, version 12) are not supported"},
 		{"\x18", 80, "bad data format"},
-		{"\x0f", 9, "payloads of type 15 (stream, version 9) are not supported"},
+		{"\x1a", 13, "payloads of type 26 (stream, version 13) are not supported"},
+		{"\x1a", 80, "bad data format"},
 		{"\x1c", 14, "payloads of type 28 (array, version 14) are not supported"},
 	} {
 		_, err := KindOf(withVersion(x.code, x.version))

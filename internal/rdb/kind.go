@@ -7,9 +7,10 @@ import (
 
 // Versions in the footers of payloads.
 const (
-	versionPlain  = 10 // Redis 7.0: every later server reads it
-	versionRedis  = 12 // Redis 7.4: hashes whose fields expire
-	versionValkey = 80 // Valkey 9.0: the same, in another format
+	versionPlain   = 10 // Redis 7.0: every later server reads it
+	versionActives = 11 // Redis 7.2, Valkey 7.2: streams whose consumers have two times
+	versionRedis   = 12 // Redis 7.4: hashes whose fields expire
+	versionValkey  = 80 // Valkey 9.0: the same, in another format
 
 	lastRedis  = 14 // Redis 8.8
 	lastValkey = 81 // Valkey 9.2
@@ -44,6 +45,7 @@ const (
 	KindSet
 	KindSortedSet
 	KindHash
+	KindStream
 )
 
 // The types of payloads: how a value is encoded.
@@ -67,11 +69,11 @@ const (
 	typeHashRedis      = 24
 	typeHashTimedRedis = 25 // the same, as a listpack
 	firstDisputed      = 22 // from here on the dialects differ
-	typeModuleFirst    = 6
-	typeModule         = 7
 	typeStream         = 15
 	typeStream2        = 19
-	typeStream3        = 21
+	typeStream3        = 21 // consumers have two times
+	typeModuleFirst    = 6
+	typeModule         = 7
 	typeEarlyHash      = 22
 	typeEarlyTimed     = 23
 	typeStreamIDs      = 26
@@ -89,6 +91,7 @@ var kinds = map[byte]Kind{
 	typeSet: KindSet, typeIntset: KindSet, typeSetListpack: KindSet,
 	typeSortedSetText: KindSortedSet, typeSortedSet: KindSortedSet, typeZiplist: KindSortedSet, typeListpack: KindSortedSet,
 	typeHash: KindHash, typeZipmap: KindHash, typeHashZiplist: KindHash, typeHashListpack: KindHash,
+	typeStream: KindStream, typeStream2: KindStream, typeStream3: KindStream,
 }
 
 // KindOf returns what a payload contains that Check has accepted. The error is ErrFormat if the
@@ -130,8 +133,6 @@ func (e UnsupportedError) name() string {
 	switch of := dialectOf(e.Version); {
 	case e.Code == typeModuleFirst, e.Code == typeModule:
 		return "module"
-	case e.Code == typeStream, e.Code == typeStream2, e.Code == typeStream3:
-		return "stream"
 	case of == valkey:
 	case e.Code == typeEarlyHash, e.Code == typeEarlyTimed:
 		return "hash of a Redis 7.4 release candidate"

@@ -135,7 +135,16 @@ func (p *pack) integer(memory *[]byte) (s []byte, ok bool) {
 	return decimal(memory, n), true
 }
 
-// listpackEntry reads an entry of a listpack.
+// listpackEntry reads an entry of a listpack as a string.
+func (p *pack) listpackEntry(memory *[]byte) (s []byte, ok bool) {
+	s, n, isInt, ok := p.listpackItem()
+	if ok && isInt {
+		s = decimal(memory, n)
+	}
+	return s, ok
+}
+
+// listpackItem reads an entry of a listpack: a string or an integer. There must be one.
 //
 //	0nnnnnnn           an integer from 0 to 127
 //	10nnnnnn           n bytes
@@ -143,18 +152,18 @@ func (p *pack) integer(memory *[]byte) (s []byte, ok bool) {
 //	1110nnnn nnnnnnnn  n bytes
 //	11110000, 4        so many bytes
 //	11110001 … 100     an integer of 2, 3, 4 or 8 bytes
-func (p *pack) listpackEntry(memory *[]byte) (s []byte, ok bool) {
+func (p *pack) listpackItem() (s []byte, n int64, isInt, ok bool) {
 	before := len(p.in)
 	b, _ := p.in.next(1)
 	switch c := b[0]; {
 	case c < 0x80:
-		s, ok = decimal(memory, int64(c)), true
+		n, isInt, ok = int64(c), true, true
 	case c < 0xc0:
 		s, ok = p.in.next(int(c & 0x3f))
 	case c < 0xe0:
 		if b, ok = p.in.next(1); ok {
-			n := int64(c&0x1f)<<8 | int64(b[0])
-			s = decimal(memory, n<<51>>51)
+			n, isInt = int64(c&0x1f)<<8|int64(b[0]), true
+			n = n << 51 >> 51
 		}
 	case c < 0xf0:
 		if b, ok = p.in.next(1); ok {
@@ -166,21 +175,20 @@ func (p *pack) listpackEntry(memory *[]byte) (s []byte, ok bool) {
 		}
 	case c <= 0xf4:
 		if b, ok = p.in.next([...]int{2, 3, 4, 8}[c-0xf1]); ok {
-			s = decimal(memory, littleInt(b))
+			n, isInt = littleInt(b), true
 		}
 	}
-	return s, ok && p.backlen(before-len(p.in))
+	return s, n, isInt, ok && p.backlen(before-len(p.in))
 }
 
 // backlen reads the length of an entry, which stands behind it, and reports whether it is right.
 func (p *pack) backlen(size int) bool {
-	n := 1
-	for _, most := range [...]int{127, 16382, 2097150, 268435454} {
-		if size > most {
-			n++
-		}
+	if size <= 127 && len(p.in) > 0 {
+		last := p.in[0]
+		p.in = p.in[1:]
+		return int(last) == size
 	}
-	b, ok := p.in.next(n)
+	b, ok := p.in.next(backlenSize(size))
 	if !ok {
 		return false
 	}

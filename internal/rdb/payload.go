@@ -99,7 +99,7 @@ func appendInt(dst []byte, n int64) []byte {
 	return binary.LittleEndian.AppendUint32(append(dst, int32b), uint32(n))
 }
 
-var table = crc64.MakeTable(0x95ac9329ac4bc9b5)
+var table = crc64.MakeTable(generator)
 
 // Sum returns the checksum of b behind bytes whose checksum is sum, 0 for none: CRC-64 as defined
 // by D. T. Jones, without the inversions that Go's package makes before and after.

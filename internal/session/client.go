@@ -16,6 +16,9 @@ func clientID(_ *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 }
 
 func clientInfo(s *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	if st.Client != nil {
+		st.Client.StateNow()
+	}
 	line := AppendClientLine(nil, st, s.o.Clock())
 	return resp.AppendVerbatim(dst, st.Version, "txt", string(line)), ActionNone
 }
@@ -63,6 +66,12 @@ func clientSetInfo(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Act
 	return resp.AppendOK(dst), ActionNone
 }
 
+// clientCapa answers CLIENT CAPA capability...: as in Valkey, any is accepted. The one that exists,
+// redirect, allows what no server does here: an owner answers, or names who is one, to everybody.
+func clientCapa(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+	return resp.AppendOK(dst), ActionNone
+}
+
 // clientNoEvict stores a flag that CLIENT LIST shows. It has no other effect, because connections
 // are never evicted.
 func clientNoEvict(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
@@ -87,7 +96,7 @@ func setSwitch(flag *bool, value, dst []byte) []byte {
 }
 
 // errNoPushes refuses what a connection of RESP2 cannot be told.
-const errNoPushes = "ERR CLIENT MAINT_NOTIFICATIONS needs RESP3: send HELLO 3 before"
+const errNoPushes = "ERR CLIENT MAINT_NOTIFICATIONS needs RESP3: send HELLO 3 first"
 
 // clientMaintNotifications executes CLIENT MAINT_NOTIFICATIONS ON [MOVING-ENDPOINT-TYPE type], and OFF. The type says
 // which address of another server the client could use. It is ignored, because none is named.

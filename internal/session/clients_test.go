@@ -135,7 +135,7 @@ func TestGoRedisReadsTheCluster(t *testing.T) {
 		table.Owner[p] = uint16(p * 2 / ring.Partitions)
 	}
 	client := goredis.NewClient(&goredis.Options{Addr: listen(t, NewServer(Options{
-		Cluster: cluster.New(func() cluster.View { return cluster.View{Table: table, Self: "node-0"} }, nil),
+		Cluster: cluster.New(func() cluster.View { return cluster.View{Table: table, Self: "node-0"} }),
 	}))})
 	defer client.Close()
 	slots, err := client.ClusterSlots(context.Background()).Result() //nolint:staticcheck // deprecated, but older clients send it

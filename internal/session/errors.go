@@ -29,6 +29,9 @@ const (
 	errMonitorKeys  = "ERR Replica can't interact with the keyspace"
 	errPauseMode    = "ERR CLIENT PAUSE mode must be WRITE or ALL"
 	errUnblocked    = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+	errLocalLogs    = "ERR value is out of range, value must between 0 and 1"
+	errNotPositive  = "ERR value is out of range, must be positive"
+	errNoLog        = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 	errUnblock      = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
 	// Dunlin's own text.
 	errSleepLong = "ERR DEBUG SLEEP is for 300 seconds at most"

@@ -13,7 +13,7 @@ import (
 
 // Client is a client connection. Its methods are called on its loop.
 type Client interface {
-	// StateNow returns the State with the present InBytes and OutBytes.
+	// StateNow returns the State with the present InBytes, OutBytes, NetIn and NetOut.
 	StateNow() *State
 	// Kill closes the connection at once.
 	Kill()

@@ -56,7 +56,7 @@ func FuzzRequests(f *testing.F) {
 // its own.
 func TestLoopsShareAServer(t *testing.T) {
 	table := &ring.Table{Epoch: 1, Nodes: []ring.Member{{ID: "node-0", Addr: "h0:1"}}}
-	s := NewServer(Options{Passwords: NewPasswords("secret"), Cluster: cluster.New(func() cluster.View { return cluster.View{Table: table} }, nil)})
+	s := NewServer(Options{Passwords: NewPasswords("secret"), Cluster: cluster.New(func() cluster.View { return cluster.View{Table: table} })})
 	requests := []string{
 		"HELLO 3 AUTH default secret SETNAME x", "CONFIG SET timeout 5 maxclients 9", "CONFIG GET *",
 		"CLUSTER SLOTS", "CLUSTER NODES", "COMMAND", "CLIENT INFO", "AUTH wrong", "RESET",

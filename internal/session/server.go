@@ -23,6 +23,8 @@ type Options struct {
 	// Maintenance says that connections are told before the process stops, so CLIENT MAINT_NOTIFICATIONS is known.
 	Maintenance bool
 
+	Sentinel *Sentinel // for connections with State.Sentinel; nil: there are none
+
 	Config  *config.Config  // nil: the initial parameters, none of which has a hook
 	Cluster *cluster.Server // nil: no table, this process alone
 }
@@ -56,9 +58,11 @@ func NewServer(o Options) *Server {
 		o.Config = config.New(config.Options{})
 	}
 	if o.Cluster == nil {
-		o.Cluster = cluster.New(nil, nil)
+		o.Cluster = cluster.New(nil)
 	}
-	return &Server{o: o, passwords: o.Passwords, lobby: newLobby(o.Config.MaxClients()), slot: slot{visitors: lobby.New(1, 1)}}
+	return &Server{
+		o: o, passwords: o.Passwords, lobby: newLobby(o.Config.MaxClients()), slot: slot{visitors: lobby.New(1, 1)},
+	}
 }
 
 // Blocked returns how many connections are Blocked.

@@ -33,7 +33,7 @@ func testServer(password string) *Server {
 			},
 			SetPolicy: func(name string) error { return nil },
 		}),
-		Cluster: cluster.New(nil, func(uint16) int64 { return 0 }),
+		Cluster: cluster.New(nil),
 	})
 }
 

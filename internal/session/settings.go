@@ -46,8 +46,8 @@ func (s *Server) clusterMyID(_ *State, _ [][]byte, dst []byte) ([]byte, Action) 
 	return s.o.Cluster.AppendMyID(dst), ActionNone
 }
 
-func (s *Server) clusterCountKeys(_ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	return s.o.Cluster.AppendCountKeys(dst, args[2]), ActionNone
+func (s *Server) clusterReplicas(_ *State, args [][]byte, dst []byte) ([]byte, Action) {
+	return s.o.Cluster.AppendReplicas(dst, args[2]), ActionNone
 }
 
 // lastSave answers LASTSAVE like a Redis that has never saved: with the time of its start.

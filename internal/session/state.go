@@ -19,6 +19,7 @@ type State struct {
 	NoEvict       bool
 	NoTouch       bool
 	Maintenance   bool // CLIENT MAINT_NOTIFICATIONS ON was given: it moves when it is told to
+	Sentinel      bool // SENTINEL is known to it; the caller sets it
 	Monitor       bool // shown what others do; Authenticated is false then, to keep it off fast paths
 	Multi         bool // MULTI was given: commands are queued in Tx
 	Apart         bool // off the fast paths: Multi, Aside, or a subscriber of RESP2
@@ -51,9 +52,14 @@ type State struct {
 	// hot path stores it, and a pointer would need a write barrier.
 	LastCmd command.ID
 
-	// InBytes and OutBytes are the sizes of the buffers that CLIENT LIST shows. The caller stores
-	// them just before it calls AppendClientLine.
+	// InBytes and OutBytes are the sizes of the buffers that CLIENT LIST shows, NetIn and NetOut the bytes
+	// that have passed. Client.StateNow stores them.
 	InBytes, OutBytes int
+	NetIn, NetOut     uint64
+	Loop              int    // index of the connection's loop
+	Commands          uint64 // requests so far; the caller counts them
+	// Client is who has the State, for commands that show it; nil: what it has stored counts.
+	Client Client
 }
 
 // NewState returns the State of a connection that was accepted now, on the server's Clock.
@@ -131,6 +137,10 @@ func AppendClientLine(dst []byte, st *State, now time.Duration) []byte {
 	dst = append(dst, st.LibName...)
 	dst = append(dst, " lib-ver="...)
 	dst = append(dst, st.LibVer...)
+	dst = appendField(dst, " io-thread=", int64(st.Loop))
+	dst = appendField(dst, " tot-net-in=", int64(st.NetIn))
+	dst = appendField(dst, " tot-net-out=", int64(st.NetOut))
+	dst = appendField(dst, " tot-cmds=", int64(st.Commands))
 	return append(dst, '\n')
 }
 

@@ -262,7 +262,7 @@ func mayQueue(c *command.Command) bool {
 	switch c.ID {
 	case command.Ping, command.Echo, command.Time, command.Select, command.Unwatch,
 		command.ClientID, command.ClientInfo, command.ClientSetName, command.ClientGetName, command.ClientSetInfo,
-		command.CommandCount, command.CommandInfo, command.CommandDocs, command.CommandGetKeys, command.Wait,
+		command.CommandCount, command.CommandInfo, command.CommandDocs, command.CommandGetKeys, command.Wait, command.WaitAOF,
 		command.FunctionDump, command.FunctionList:
 		return true
 	}

@@ -141,3 +141,33 @@ func AppendWaitInExec(dst []byte, args [][]byte) []byte {
 	}
 	return resp.AppendInt(dst, 0)
 }
+
+// waitAOF answers WAITAOF local replicas milliseconds: nothing is logged on a disk, here or elsewhere.
+func waitAOF(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
+	local, ok := resp.ParseInt(args[1])
+	replicas, isInt := resp.ParseInt(args[2])
+	millis, refusal := timeoutArg(args[3])
+	switch {
+	case !ok:
+		refusal = command.ErrNotInteger
+	case local < 0 || local > 1:
+		refusal = errLocalLogs
+	case !isInt:
+		refusal = command.ErrNotInteger
+	case replicas < 0:
+		refusal = errNotPositive
+	case refusal == "" && local == 1:
+		refusal = errNoLog
+	}
+	if refusal != "" {
+		return resp.AppendError(dst, refusal), ActionNone
+	}
+	dst = resp.AppendInt(resp.AppendInt(resp.AppendArray(dst, 2), 0), 0)
+	if replicas == 0 || st.Executing {
+		return dst, ActionNone
+	}
+	if st.Delay = time.Duration(min(millis, maxDelay.Milliseconds())) * time.Millisecond; millis == 0 {
+		st.Delay = maxDelay
+	}
+	return dst, ActionDelay
+}

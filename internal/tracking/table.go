@@ -12,6 +12,8 @@ const (
 	MaxKeys = 1024
 	// MaxCopies is how many copies a Table knows, at most.
 	MaxCopies = 1 << 20
+	// MaxHeld is how many bytes of invalidations wait for a client's replies. With more, the client forgets all.
+	MaxHeld = 64 << 10
 	// copySize is what a copy takes in the Go heap beside twice its name, in bytes.
 	copySize = 160
 	// jobSize is what something to be told takes there, beside a name.
@@ -66,10 +68,10 @@ type kept struct {
 
 // Table is what a loop knows of its clients. The zero value is empty.
 type Table struct {
-	Heap    Heap   // nil: it charges nobody
-	Limit   int    // of copies; 0: MaxCopies
-	Told    uint64 // invalidations
-	Dropped uint64 // times that more was to be told than is queued, so that all clients forgot everything
+	Heap      Heap   // nil: it charges nobody
+	Limit     int    // of copies; 0: MaxCopies
+	Told      uint64 // invalidations
+	Overflows uint64 // times that more was to be told than is queued, so that all clients forgot everything
 
 	byHash   map[uint64]*kept
 	size     int    // copies
@@ -340,7 +342,7 @@ func (t *Table) Changed(key string, actor uint64) {
 func (t *Table) queue(j job) {
 	j.cost = 1 + len(j.all) + len(j.key)/64
 	if t.queued+j.cost > max(maxQueued, 4*len(t.clients)) || !t.take(&t.ofJobs, j.size()) {
-		t.Dropped++
+		t.Overflows++
 		t.Flush()
 		return
 	}

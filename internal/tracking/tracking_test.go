@@ -344,7 +344,7 @@ func TestNoMemoryToTell(t *testing.T) {
 	a, p := join(&table, 1, false), join(&table, 2, false, "x")
 	add(t, &table, a, "k")
 	for range 2 {
-		for i := 0; table.Dropped == 0; i++ {
+		for i := 0; table.Overflows == 0; i++ {
 			if i > chargeAtOnce/jobSize {
 				t.Fatal("it needs no memory")
 			}
@@ -353,7 +353,7 @@ func TestNoMemoryToTell(t *testing.T) {
 		a.Reads()
 		p.want(t, &table, "*")
 		a.want(t, &table, "*")
-		table.Dropped = 0
+		table.Overflows = 0
 	}
 	if table.ofJobs != 0 || table.ofCopies != 0 {
 		t.Errorf("%d and %d bytes are left of jobs and copies", table.ofJobs, table.ofCopies)

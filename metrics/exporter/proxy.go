@@ -64,7 +64,7 @@ var proxyMetrics = []metric[proxy.Stats]{
 		func(s *proxy.Stats) float64 { return float64(s.Copies) }),
 	counter("dunlin_proxy_tracking_overflows_total",
 		"Times that the tracking clients of a loop were told to forget everything because keys changed faster than they could be told.",
-		func(s *proxy.Stats) float64 { return float64(s.DroppedCopies) }),
+		func(s *proxy.Stats) float64 { return float64(s.Overflows) }),
 	counter("dunlin_proxy_invalidations_total", "Invalidations sent to clients that track.",
 		func(s *proxy.Stats) float64 { return float64(s.Invalidations) }),
 	counter("dunlin_proxy_lost_messages_total", "Messages that had no room on their way from a node.",

@@ -33,8 +33,8 @@ type Receiver struct {
 	topics [pubsub.Kinds]map[string]int
 }
 
-// NewReceiver returns a receiver whose messages in the queue take limit bytes of memory at most. wake is called when there are
-// messages, in the middle of Publish: it must not block, nor call the broker.
+// NewReceiver returns a receiver whose messages in the queue take limit bytes of memory at most. wake is called when
+// there are messages, in the middle of Publish: it must not block, nor call the broker.
 func NewReceiver(limit int64, wake func()) *Receiver {
 	return &Receiver{limit: limit, wake: wake}
 }

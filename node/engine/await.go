@@ -6,7 +6,7 @@ import (
 )
 
 // A key can be awaited: by commands that found nothing under it. They stand in a queue, and whoever
-// gives the key a value of their type serves them, in order and before the lock is released:
+// gives the key what they want serves them, in order and before the lock is released (await_serve.go):
 //
 //	BLPOP q ─> Await ─┐
 //	                  ├─ awaited key: waiter, waiter …
@@ -21,106 +21,225 @@ import (
 // Those that wait for values of different types under one key stand in different queues, so a value
 // costs nothing to those that do not want it.
 //
-// A claim is a waiter that is told to pop instead of being served, since its command names keys of other
-// nodes too. It has its turn then: it is in no queue any more, and nobody behind it is served until the turn is
-// ended, whatever is pushed meanwhile: otherwise those behind it would take what it was told of, again and
-// again. Commands that have not waited may take it.
+// A waiter can have a Position: then it waits until the value's end lies behind that. A queue knows the least of
+// them, so a change that adds nothing costs no more than a comparison, however many wait.
+//
+// Those that name a Group stand in a queue of their own, and want the value as it is: they are also served when it
+// is removed or replaced, since their commands must say so. If the first of a group finds nothing, there is
+// nothing for those behind it.
+//
+// A claim is told to pop instead, see await_turn.go.
 //
 // A shard in which nobody waits knows it by shard.noting and shard.ending, which each change and
 // each Unlock look at anyway.
+//
+// Very many can wait, so what is kept of each is small: keys are parts of a text that is kept anyway, and what few
+// have is apart (extra, details, dueKey).
 
-// servingSteps are done under one lock: a due key that is looked at is one, and so is a waiter whose
-// command is executed, and keysPerStep of the keys that it names.
-const servingSteps, keysPerStep = 64, 8
+// Position is a place in a value that grows at its end. The zero Position is in front of everything.
+type Position struct{ Hi, Lo uint64 }
+
+// End is behind everything.
+var End = Position{^uint64(0), ^uint64(0)}
+
+func (p Position) less(than Position) bool {
+	return p.Hi < than.Hi || p.Hi == than.Hi && p.Lo < than.Lo
+}
+
+func leastOf(a, b Position) Position {
+	if b.less(a) {
+		return b
+	}
+	return a
+}
+
+// Wish is what a waiter waits for: a value of a type under one of the keys.
+type Wish struct {
+	Type      Type
+	Keys      [][]byte // one may be named twice
+	Positions []Position
+	Group     []byte        // nil: none; otherwise there are Positions
+	Waited    time.Duration // for so long already, elsewhere
+}
 
 // Waiter waits for one of some keys of a partition. The shard's lock protects it.
 type Waiter struct {
-	Owner     any    // of the Servers
-	Turn      uint64 // of a claim that was served, at the key Ready; 0: nobody else waits there
-	Ready     uint16 // of a claim that was served: which of its keys has a value
-	Claims    bool   // it is a claim
+	Owner     any  // of the Servers
+	Claims    bool // it is a claim
 	partition uint16
-	since     int64   // in unix milliseconds, minus how long it has waited elsewhere
-	places    []place // nil: it does not wait
-	single    [1]place
+	since     int64  // in unix milliseconds, minus how long it has waited elsewhere
+	text      string // the keys are parts of it; it stays as it is
+	first     place  // at the first key; without one, it does not wait
+	extra     *extra // nil: it has one key, and no position
+}
+
+// extra is what few waiters have.
+type extra struct {
+	places    []place    // at the keys behind the first
+	positions []Position // by keys; nil: none
+	retried   bool       // it is in retries of its first key
 }
 
 // place is where a waiter stands in the queue of one key.
 type place struct {
 	waiter     *Waiter
 	key        *awaited
-	prev, next *place
+	prev, next *place // next is nil at the last one; prev of the first one is the last one
+	at         uint32 // with length: the part of the text that is the key
+	length     uint16
+	index      uint16 // of the key
 }
 
-// awaited is a key that somebody waits for, and a type.
-type awaited struct {
-	key         string
-	tag         uint32
-	partition   uint16
-	typ         Type
-	first, last *place
-	turn        uint64   // that a claim has; 0: none
-	due         *dueKeys // where it is due; nil: it has not changed since its waiters were served
-	prev, next  *awaited // of these
+// Part is a part of a text.
+type Part struct {
+	At  uint32
+	Len uint16
 }
+
+// awaited is a queue: a key that somebody waits for, a type, and perhaps a group.
+type awaited struct {
+	first     *place   // which knows the key
+	chain     *awaited // the next one whose key has the tag
+	details   *details // nil: nobody has a position
+	due       *dueKey  // nil: it has not changed since its waiters were served
+	turn      uint64   // that a claim has; 0: none
+	tag       uint32
+	partition uint16
+	typ       Type
+}
+
+// details are what few queues have.
+type details struct {
+	shared  bool // what one waiter gets, others get too: they have positions and no group
+	grouped bool
+	group   string
+	least   Position  // no position in the queue is less
+	goesOn  *place    // not nil: only some of the queue were looked at, those in front of it
+	passed  Position  // the least position of those that were looked at and stay
+	lost    bool      // of a group: the value was removed or replaced since its waiters were served
+	retries []*Waiter // are to be served out of turn
+	beside  siblings  // if it is grouped
+}
+
+// siblings are the neighbors of a group's queue among those of its partition.
+type siblings struct{ prev, next *awaited }
 
 // awaits are the keys of a shard that somebody waits for.
 type awaits struct {
-	keys map[uint32][]*awaited // by tag
-	due  []*dueKeys            // no two of one partition, and none empty
-	turn uint64                // the last one that a claim got
+	keys   map[uint32]*awaited // by tag
+	groups map[uint16]*awaited // the first queue of a group, by partition
+	due    []*dueKeys          // no two of one partition, and none empty
+	turn   uint64              // the last one that a claim got
 }
 
-// dueKeys are the due keys of a partition, in the order in which they changed.
-type dueKeys struct {
-	partition   uint16
-	first, last *awaited
-	dropped     bool // they are not due any more
-}
-
-// Servers serve those that wait.
-type Servers struct {
-	// Serves reports whether those that wait for keys of a partition may be served now.
-	Serves func(partition uint16) bool
-	// Serve executes the command of a waiter in a partition that t has locked, and reports whether its
-	// wait has ended; otherwise the waiter keeps its place. deliver, unless it is nil, is called when the
-	// shard is unlocked.
-	Serve func(t Txn, w *Waiter) (deliver func(), ended bool)
-	// ServeOn calls Hold.ServeOn until it is done, in slices, and then ends the hold. It does not wait.
-	ServeOn func(h *Hold)
-}
-
-// Await has w, which does not wait yet, wait for a value of a type under one of the keys, which are
-// copied. Keys may be named twice. w has waited elsewhere for so long, and stands in front of those that came
-// after that, as far as that is quickly found.
-func (t Txn) Await(w *Waiter, typ Type, keys [][]byte, waited time.Duration) {
+// Await has w, which does not wait yet, wait. It keeps the text, of which the keys of the wish are
+// parts, and copies the rest of the wish. w stands in front of those that came after it began to
+// wait elsewhere, as far as that is quickly found.
+func (t Txn) Await(w *Waiter, wish Wish, text string, keys []Part) {
 	s := t.s
-	w.since = s.now - waited.Milliseconds()
+	w.since = s.now - wish.Waited.Milliseconds()
 	if s.awaits.keys == nil {
-		s.awaits.keys = make(map[uint32][]*awaited)
+		s.awaits.keys = make(map[uint32]*awaited)
 	}
 	s.noting = true
-	w.partition, w.places = t.number, w.single[:1]
-	if len(keys) > 1 {
-		w.places = make([]place, len(keys))
+	w.partition, w.text, w.extra = t.number, text, nil
+	if len(keys) > 1 || wish.Positions != nil {
+		w.extra = &extra{places: make([]place, len(keys)-1), positions: slices.Clone(wish.Positions)}
 	}
-	for i, key := range keys {
-		a := s.awaits.at(t.number, typ, tagOf(s.seed.Load(), key), key)
-		at := &w.places[i]
-		*at = place{waiter: w, key: a}
+	group := string(wish.Group) // once for all queues
+	for i, part := range keys {
+		key := part.of(text)
+		a := s.awaits.at(t.number, tagOf(s.seed.Load(), wish.Keys[i]), key, &wish, group)
+		at := w.place(i)
+		*at = place{waiter: w, key: a, at: part.At, length: part.Len, index: uint16(i)}
 		at.insert(a.behind(w.since))
 	}
 }
+
+// of returns the part of a text.
+func (p Part) of(text string) string { return text[p.At:][:p.Len] }
+
+// waits reports whether w waits.
+func (w *Waiter) waits() bool { return w.first.key != nil }
+
+// keys is how many keys w waits for; it may name one twice.
+func (w *Waiter) keys() int {
+	switch {
+	case !w.waits():
+		return 0
+	case w.extra == nil:
+		return 1
+	}
+	return 1 + len(w.extra.places)
+}
+
+// place returns the place at one of the keys.
+func (w *Waiter) place(i int) *place {
+	if i == 0 {
+		return &w.first
+	}
+	return &w.extra.places[i-1]
+}
+
+// Partition returns that of its keys, also when w waits no more.
+func (w *Waiter) Partition() uint16 { return w.partition }
+
+// Text returns what Await was given.
+func (w *Waiter) Text() string { return w.text }
+
+// text returns the key.
+func (at *place) text() string { return Part{at.at, at.length}.of(at.waiter.text) }
+
+// position returns how far the waiter has seen into the value.
+func (at *place) position() (p Position) {
+	if e := at.waiter.extra; e != nil && e.positions != nil {
+		p = e.positions[at.index]
+	}
+	return p
+}
+
+// Saw notes how far into the values of its keys a waiter has seen that goes on waiting, by the keys in its wish.
+func (t Txn) Saw(w *Waiter, positions []Position) {
+	copy(w.extra.positions, positions)
+	for i := range w.keys() {
+		at := w.place(i)
+		at.key.note(at.position())
+	}
+}
+
+// note sees to it that least holds for a position.
+func (a *awaited) note(p Position) {
+	if d := a.details; d != nil {
+		d.least, d.passed = leastOf(d.least, p), leastOf(d.passed, p)
+	}
+}
+
+// detailed returns the details of a queue, new ones if it has none.
+func (a *awaited) detailed() *details {
+	if a.details == nil {
+		a.details = new(details)
+	}
+	return a.details
+}
+
+// grouped reports whether the queue is that of a group.
+func (a *awaited) grouped() bool { return a.details != nil && a.details.grouped }
 
 // seekingSteps are how many waiters a place in the queue is looked for among, from either end.
 const seekingSteps = 64
 
 // behind returns behind whom somebody stands who waits since then, nil if at the front.
 func (a *awaited) behind(since int64) *place {
-	at := a.last
+	if a.first == nil {
+		return nil
+	}
+	at := a.first.prev
 	for range seekingSteps {
-		if at == nil || at.waiter.since <= since {
+		switch {
+		case at.waiter.since <= since:
 			return at
+		case at == a.first:
+			return nil
 		}
 		at = at.prev
 	}
@@ -138,52 +257,98 @@ func (a *awaited) behind(since int64) *place {
 // insert puts a place into the queue of its key, behind another one or at the front.
 func (at *place) insert(behind *place) {
 	a := at.key
-	if at.prev = behind; behind == nil {
-		at.next, a.first = a.first, at
+	if behind == nil {
+		at.prev, at.next = at, a.first
+		if a.first != nil {
+			at.prev, a.first.prev = a.first.prev, at
+		}
+		a.first = at
 	} else {
-		at.next, behind.next = behind.next, at
+		at.prev, at.next = behind, behind.next
+		if behind.next = at; at.next != nil {
+			at.next.prev = at
+		} else {
+			a.first.prev = at
+		}
 	}
-	if at.next == nil {
-		a.last = at
+	a.note(at.position())
+}
+
+// remove takes a place out of the queue of its key.
+func (at *place) remove() {
+	a := at.key
+	if d := a.details; d != nil && d.goesOn == at {
+		d.goesOn = at.next
+	}
+	if at == a.first {
+		a.first = at.next
 	} else {
-		at.next.prev = at
+		at.prev.next = at.next
+	}
+	if at.next != nil {
+		at.next.prev = at.prev
+	} else if a.first != nil {
+		a.first.prev = at.prev
 	}
 }
 
-// at returns the queue of a key and a type, a new one if nobody waits for it.
-func (as *awaits) at(partition uint16, typ Type, tag uint32, key []byte) *awaited {
-	if a := as.find(partition, typ, tag, key); a != nil {
+// at returns the queue of a key for a wish, a new one if nobody waits in it. group is the text of the
+// wish's, which all queues of a waiter share.
+func (as *awaits) at(partition uint16, tag uint32, key string, wish *Wish, group string) *awaited {
+	if a := as.find(partition, wish.Type, wish.Group, tag, key); a != nil {
 		return a
 	}
-	a := &awaited{key: string(key), tag: tag, partition: partition, typ: typ}
-	as.keys[tag] = append(as.keys[tag], a)
+	a := &awaited{tag: tag, partition: partition, typ: wish.Type}
+	if wish.Positions != nil {
+		a.details = &details{
+			shared: wish.Group == nil, grouped: wish.Group != nil, group: group, least: End, passed: End,
+		}
+	}
+	as.enchain(a)
+	if a.grouped() {
+		as.link(a)
+	}
 	return a
 }
 
-// HasTurn reports whether a claim has its turn at a key.
-func (t Txn) HasTurn(typ Type, key []byte) bool {
-	a := t.s.awaits.find(t.number, typ, tagOf(t.s.seed.Load(), key), key)
-	return a != nil && a.turn != 0
-}
-
-// EndTurn ends the turn of a claim at a key, and serves those behind it, if it is not over.
-func (e *Engine) EndTurn(partition uint16, typ Type, key []byte, turn uint64, nowMilli int64) {
-	t := e.Lock(partition, nowMilli)
-	defer t.Unlock()
-	if a := t.s.awaits.find(partition, typ, tagOf(t.s.seed.Load(), key), key); a != nil && a.turn == turn {
-		a.turn = 0
-		t.s.noteDue(a)
+// enchain notes a queue by the tag of its key, behind those that were there before.
+func (as *awaits) enchain(a *awaited) {
+	last := as.keys[a.tag]
+	if last == nil {
+		as.keys[a.tag] = a
+		return
 	}
+	for last.chain != nil {
+		last = last.chain
+	}
+	last.chain = a
 }
 
-// find returns the queue of a key and a type, nil if nobody waits for it.
-func (as *awaits) find(partition uint16, typ Type, tag uint32, key []byte) *awaited {
-	for _, a := range as.keys[tag] {
-		if a.partition == partition && a.typ == typ && a.key == string(key) {
+// link notes the queue of a group among its partition's.
+func (as *awaits) link(a *awaited) {
+	if as.groups == nil {
+		as.groups = make(map[uint16]*awaited)
+	}
+	b := &a.details.beside
+	if b.next = as.groups[a.partition]; b.next != nil {
+		b.next.details.beside.prev = a
+	}
+	as.groups[a.partition] = a
+}
+
+// find returns the queue of a key for a type and a group, nil if nobody waits in it.
+func (as *awaits) find(partition uint16, typ Type, group []byte, tag uint32, key string) *awaited {
+	for a := as.keys[tag]; a != nil; a = a.chain {
+		if a.partition == partition && a.typ == typ && a.first.text() == key && a.isOf(group) {
 			return a
 		}
 	}
 	return nil
+}
+
+// isOf reports whether the queue is that of a group; nil: of none.
+func (a *awaited) isOf(group []byte) bool {
+	return a.grouped() == (group != nil) && (group == nil || a.details.group == string(group))
 }
 
 // Leave ends the wait of w and reports whether it still waited. If not, it was served: its result is
@@ -192,239 +357,100 @@ func (e *Engine) Leave(w *Waiter) bool {
 	s := e.shardOf(w.partition)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waited := w.places != nil
+	waited := w.waits()
 	s.leave(w)
 	return waited
 }
 
-// Recheck serves those that wait for the keys of w, if these have values of its type: they may have come
+// Recheck serves those that wait for the keys of w, if these have what they want: it may have come
 // when nobody was served.
 func (e *Engine) Recheck(w *Waiter, nowMilli int64) {
 	t := e.Lock(w.partition, nowMilli)
 	defer t.Unlock()
-	for i := range w.places {
-		a := w.places[i].key
-		if item, found := t.Peek([]byte(a.key)); found && item.Type() == a.typ {
+	for i := range w.keys() {
+		a := w.place(i).key
+		if a.grouped() {
+			a.details.lost = true
+			t.s.noteDue(a)
+		} else if _, there := t.s.endOf(t, a); there {
 			t.s.noteDue(a)
 		}
 	}
 }
 
+// Retry serves w, which is in a group, whoever stands in front of it: it wants something that time brings.
+func (e *Engine) Retry(w *Waiter, nowMilli int64) {
+	t := e.Lock(w.partition, nowMilli)
+	defer t.Unlock()
+	if !w.waits() || w.extra.retried {
+		return
+	}
+	a := w.first.key
+	w.extra.retried, a.details.retries = true, append(a.details.retries, w)
+	t.s.noteDue(a)
+}
+
 // leave takes w out of all queues.
 func (s *shard) leave(w *Waiter) {
-	for i := range w.places {
-		at := &w.places[i]
-		a := at.key
-		if at.prev == nil {
-			a.first = at.next
-		} else {
-			at.prev.next = at.next
-		}
-		if at.next == nil {
-			a.last = at.prev
-		} else {
-			at.next.prev = at.prev
-		}
-		if *at = (place{}); a.first == nil {
-			s.awaits.forget(a)
+	if w.extra != nil && w.extra.retried {
+		d := w.first.key.details
+		d.retries = slices.DeleteFunc(d.retries, func(other *Waiter) bool { return other == w })
+	}
+	for i := range w.keys() {
+		at := w.place(i)
+		if at.remove(); at.key.first == nil {
+			s.awaits.forget(at.key)
 		}
 	}
-	w.places = nil
+	w.first, w.extra = place{}, nil
 	s.noteDuties()
 }
 
-// forget removes a key for which nobody waits any more.
+// forget removes a queue in which nobody waits any more.
 func (as *awaits) forget(a *awaited) {
-	rest := slices.DeleteFunc(as.keys[a.tag], func(b *awaited) bool { return a == b })
-	if as.keys[a.tag] = rest; len(rest) == 0 {
+	if first := as.keys[a.tag]; first != a {
+		for first.chain != a {
+			first = first.chain
+		}
+		first.chain = a.chain
+	} else if a.chain != nil {
+		as.keys[a.tag] = a.chain
+	} else {
 		delete(as.keys, a.tag)
+	}
+	if a.grouped() {
+		as.unlink(a)
 	}
 	as.settle(a)
 }
 
-// noteAwaited notes that a key with the tag has changed.
-func (s *shard) noteAwaited(tag uint32) {
-	for _, a := range s.awaits.keys[tag] {
-		s.noteDue(a)
+// unlink removes the queue of a group from its partition's.
+func (as *awaits) unlink(a *awaited) {
+	b := &a.details.beside
+	if b.next != nil {
+		b.next.details.beside.prev = b.prev
 	}
-}
-
-// noteDue notes that a is due, behind what is due in its partition.
-func (s *shard) noteDue(a *awaited) {
-	s.ending = true
 	switch {
-	case a.due == nil:
-	case a.due.dropped:
-		s.awaits.settle(a)
+	case b.prev != nil:
+		b.prev.details.beside.next = b.next
+	case b.next != nil:
+		as.groups[a.partition] = b.next
 	default:
-		return
+		delete(as.groups, a.partition)
 	}
-	d := s.awaits.dueIn(a.partition)
-	if d == nil {
-		d = &dueKeys{partition: a.partition}
-		s.awaits.due = append(s.awaits.due, d)
-	}
-	a.due, a.prev = d, d.last
-	if d.last == nil {
-		d.first = a
-	} else {
-		d.last.next = a
-	}
-	d.last = a
-}
-
-// settle notes that a is not due any more, if it was.
-func (as *awaits) settle(a *awaited) {
-	d := a.due
-	if d == nil {
-		return
-	}
-	if a.prev == nil {
-		d.first = a.next
-	} else {
-		a.prev.next = a.next
-	}
-	if a.next == nil {
-		d.last = a.prev
-	} else {
-		a.next.prev = a.prev
-	}
-	a.due, a.prev, a.next = nil, nil, nil
-	if d.first == nil {
-		as.due = slices.DeleteFunc(as.due, func(b *dueKeys) bool { return b == d })
-	}
-}
-
-// dueIn returns what is due in a partition, nil if nothing is. Few partitions have something.
-func (as *awaits) dueIn(partition uint16) *dueKeys {
-	for _, d := range as.due {
-		if d.partition == partition {
-			return d
-		}
-	}
-	return nil
+	*b = siblings{}
 }
 
 // retag gives the keys their tags by another seed.
 func (as *awaits) retag(seed uint64) {
 	old := as.keys
-	as.keys = make(map[uint32][]*awaited, len(old))
-	for _, all := range old {
-		for _, a := range all {
-			a.tag = tagOf(seed, []byte(a.key))
-			as.keys[a.tag] = append(as.keys[a.tag], a)
+	as.keys = make(map[uint32]*awaited, len(old))
+	for _, a := range old {
+		for next := a; next != nil; {
+			a, next = next, next.chain
+			a.tag = tagOf(seed, []byte(a.first.text()))
+			a.chain = nil
+			as.enchain(a)
 		}
 	}
 }
-
-// serveDue serves those that wait for keys that have changed, and returns what is to be called
-// when the shard is unlocked.
-func (s *shard) serveDue() (deliver []func()) {
-	left := servingSteps
-	for i := 0; i < len(s.awaits.due); {
-		p := s.awaits.due[i].partition
-		if s.holder(p) != nil { // the end of the hold serves it
-			i++
-		} else if !s.serveIn(p, &left, &deliver) {
-			h := s.txn(p).Hold()
-			deliver = append(deliver, func() { s.e.servers.ServeOn(h) })
-		}
-	}
-	return deliver
-}
-
-// ServeOn serves the next of those that wait for keys of the partition that h holds, and reports
-// whether nobody is left to be served. The caller then ends the hold.
-func (h *Hold) ServeOn() (done bool) {
-	t := h.Lock()
-	left, deliver := servingSteps, []func(){}
-	done = h.s.serveIn(h.partition, &left, &deliver)
-	t.Unlock()
-	for _, f := range deliver {
-		f()
-	}
-	return done
-}
-
-// dropDue notes that nothing in a partition is due any more.
-func (as *awaits) dropDue(partition uint16) {
-	as.due = slices.DeleteFunc(as.due, func(d *dueKeys) bool {
-		drop := d.partition == partition
-		d.dropped = d.dropped || drop
-		return drop
-	})
-}
-
-// serveIn serves those that wait for due keys of a partition, in left steps, and reports whether none is
-// due any more.
-func (s *shard) serveIn(partition uint16, left *int, deliver *[]func()) (done bool) {
-	if s.copies.has(partition) || !s.e.servers.Serves(partition) {
-		s.awaits.dropDue(partition)
-	}
-	for {
-		d := s.awaits.dueIn(partition)
-		if d == nil || *left <= 0 {
-			return d == nil
-		}
-		s.serve(d.first, left, deliver)
-	}
-}
-
-// serve serves those that wait for one key, as long as it has a value of their type. It is due again if
-// too few steps were left.
-func (s *shard) serve(a *awaited, left *int, deliver *[]func()) {
-	*left--
-	s.awaits.settle(a)
-	t := s.txn(a.partition)
-	for at := a.first; at != nil; {
-		if item, found := t.Peek([]byte(a.key)); !found || item.Type() != a.typ {
-			return
-		}
-		if *left < 0 {
-			s.noteDue(a)
-			return
-		}
-		if a.turn != 0 {
-			return
-		}
-		w := at.waiter
-		*left -= 1 + len(w.places)/keysPerStep
-		for at != nil && at.waiter == w { // it has perhaps named the key twice
-			at = at.next
-		}
-		if w.Claims {
-			s.giveTurn(t, w)
-		}
-		f, ended := s.e.servers.Serve(t, w)
-		if f != nil {
-			*deliver = append(*deliver, f)
-		}
-		if ended {
-			s.leave(w)
-		}
-	}
-}
-
-// giveTurn takes a claim out of all queues: it has its turn at the first of its keys that has a value, and where
-// nobody else has one. Those who wait for that key wait on; with nobody behind it, a claim needs no turn.
-func (s *shard) giveTurn(t Txn, w *Waiter) {
-	for i := range w.places {
-		a := w.places[i].key
-		if item, found := t.Peek([]byte(a.key)); found && item.Type() == a.typ && a.turn == 0 {
-			w.Ready, w.Turn = uint16(i), 0
-			if s.leave(w); a.first != nil {
-				s.awaits.turn++
-				w.Turn, a.turn = s.awaits.turn, s.awaits.turn
-			}
-			return
-		}
-	}
-}
-
-// txn is the right to work on a partition of the shard, which is locked.
-func (s *shard) txn(p uint16) Txn {
-	return Txn{s: s, p: s.partition(p), number: p, within: true}
-}
-
-// Now returns the time that decides what is expired, in unix milliseconds.
-func (t Txn) Now() int64 { return t.s.now }

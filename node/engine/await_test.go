@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -19,17 +20,34 @@ func newWaiters(t *testing.T) *waiters {
 	ws := &waiters{keeps: make(map[string]bool)}
 	ws.e = open(t, Config{MaxBytes: 16 << 20, Shards: 2, Servers: Servers{
 		Serves: func(uint16) bool { return !ws.fenced },
-		Serve: func(t Txn, w *Waiter) (func(), bool) {
+		Serve: func(t Txn, w *Waiter) (func(), bool, int) {
 			name := w.Owner.(string)
 			if ws.keeps[name] {
-				return nil, false
+				return nil, false, 0
 			}
 			t.Delete([]byte(name))
-			return func() { ws.served = append(ws.served, name) }, true
+			return func() { ws.served = append(ws.served, name) }, true, 0
+		},
+		Finds: func(_ Txn, w *Waiter) bool { return !ws.keeps[w.Owner.(string)] },
+		Tell: func(w *Waiter, turn Turn) func() {
+			told := fmt.Sprintf("%v %d %d", w.Owner, turn.Key, turn.Number)
+			return func() { ws.served = append(ws.served, told) }
 		},
 		ServeOn: func(h *Hold) { ws.holds = append(ws.holds, h) },
+		End:     func(t Txn, item Item) Position { return ws.endOf(item) },
 	}})
 	return ws
+}
+
+// awaitWish is Await with a text that is the keys.
+func awaitWish(t Txn, w *Waiter, wish Wish) {
+	var text []byte
+	var parts []Part
+	for _, key := range wish.Keys {
+		parts = append(parts, Part{At: uint32(len(text)), Len: uint16(len(key))})
+		text = append(text, key...)
+	}
+	t.Await(w, wish, string(text), parts)
 }
 
 func (ws *waiters) await(p uint16, owner string, keys ...string) *Waiter {
@@ -40,7 +58,7 @@ func (ws *waiters) await(p uint16, owner string, keys ...string) *Waiter {
 	for _, k := range keys {
 		all = append(all, []byte(k))
 	}
-	t.Await(w, TypeString, all, 0)
+	awaitWish(t, w, Wish{Type: TypeString, Keys: all})
 	return w
 }
 
@@ -51,6 +69,14 @@ func (ws *waiters) set(t *testing.T, p uint16, key string) {
 		t.Fatal(err)
 	}
 	txn.Unlock()
+}
+
+// endOf is the number that a value is, or the end.
+func (ws *waiters) endOf(item Item) Position {
+	if n, err := strconv.ParseUint(string(item.Value()), 10, 64); err == nil {
+		return Position{Lo: n}
+	}
+	return End
 }
 
 // want checks who was served since the last call.
@@ -66,7 +92,7 @@ func (ws *waiters) want(t *testing.T, names ...string) {
 func (ws *waiters) nobody(t *testing.T) {
 	t.Helper()
 	for i := range ws.e.shards {
-		if s := &ws.e.shards[i]; len(s.awaits.keys) > 0 || len(s.awaits.due) > 0 || s.noting || s.ending {
+		if s := &ws.e.shards[i]; len(s.awaits.keys) > 0 || len(s.awaits.groups) > 0 || len(s.awaits.due) > 0 || s.noting || s.ending {
 			t.Errorf("shard %d: %d keys are awaited, %d due, noting %v, ending %v",
 				i, len(s.awaits.keys), len(s.awaits.due), s.noting, s.ending)
 		}
@@ -152,7 +178,7 @@ func TestAwaitMany(t *testing.T) {
 	const clients = 3*servingSteps + 1
 	txn := ws.e.Lock(2, 1)
 	for i := range clients {
-		txn.Await(&Waiter{Owner: "none"}, TypeString, [][]byte{[]byte("k"), []byte(fmt.Sprint(i))}, 0)
+		awaitWish(txn, &Waiter{Owner: "none"}, Wish{Type: TypeString, Keys: [][]byte{[]byte("k"), []byte(fmt.Sprint(i))}})
 	}
 	txn.Unlock()
 	ws.set(t, 2, "k")
@@ -261,7 +287,7 @@ func TestAwaitTypes(t *testing.T) {
 	txn := ws.e.Lock(2, 1)
 	for range 2 * servingSteps {
 		w := &Waiter{Owner: "other"}
-		txn.Await(w, TypeHash, [][]byte{[]byte("k")}, 0)
+		awaitWish(txn, w, Wish{Type: TypeHash, Keys: [][]byte{[]byte("k")}})
 		others = append(others, w)
 	}
 	txn.Unlock()

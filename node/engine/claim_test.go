@@ -7,21 +7,7 @@ import (
 	"time"
 )
 
-// newClaims is newWaiters for claims: those that are told that it is their turn are listed as "name key turn".
-func newClaims(t *testing.T) *waiters {
-	ws := newWaiters(t)
-	serve := ws.e.servers.Serve
-	ws.e.servers.Serve = func(t Txn, w *Waiter) (func(), bool) {
-		if !w.Claims {
-			return serve(t, w)
-		}
-		told := fmt.Sprintf("%v %d %d", w.Owner, w.Ready, w.Turn)
-		return func() { ws.served = append(ws.served, told) }, true
-	}
-	return ws
-}
-
-// claim has a claim wait for keys, for so long already.
+// claim has a claim wait for keys, for so long already. When it is its turn, it counts as served with "name key turn".
 func (ws *waiters) claim(p uint16, owner string, waited time.Duration, keys ...string) *Waiter {
 	w := &Waiter{Owner: owner, Claims: true}
 	t := ws.e.Lock(p, 1)
@@ -30,39 +16,39 @@ func (ws *waiters) claim(p uint16, owner string, waited time.Duration, keys ...s
 	for _, k := range keys {
 		all = append(all, []byte(k))
 	}
-	t.Await(w, TypeString, all, waited)
+	awaitWish(t, w, Wish{Type: TypeString, Keys: all, Waited: waited})
 	return w
 }
 
 // TestClaims: a claim is told of its turn, and those behind it wait until the turn ends, whatever changes.
 func TestClaims(t *testing.T) {
-	ws := newClaims(t)
+	ws := newWaiters(t)
 	ws.claim(2, "a", 0, "x", "k")
 	ws.claim(2, "b", 0, "k", "k")
 	ws.await(2, "k", "k")
 	ws.set(t, 2, "k")
 	ws.want(t, "a 1 1")
 	txn := ws.e.Lock(2, 1)
-	if !txn.HasTurn(TypeString, []byte("k")) || txn.HasTurn(TypeString, []byte("x")) || txn.HasTurn(TypeHash, []byte("k")) {
+	if !txn.HasTurn(TypeString, nil, []byte("k")) || txn.HasTurn(TypeString, nil, []byte("x")) || txn.HasTurn(TypeHash, nil, []byte("k")) {
 		t.Error("the wrong keys have a turn")
 	}
 	txn.Unlock()
-	ws.e.EndTurn(2, TypeString, []byte("k"), 7, 1)
+	ws.e.EndTurn(2, TypeString, nil, []byte("k"), 7, 1)
 	ws.want(t)
-	ws.e.EndTurn(2, TypeString, []byte("k"), 1, 1)
+	ws.e.EndTurn(2, TypeString, nil, []byte("k"), 1, 1)
 	ws.want(t, "b 0 2")
-	ws.e.EndTurn(2, TypeString, []byte("k"), 1, 1) // which was over
+	ws.e.EndTurn(2, TypeString, nil, []byte("k"), 1, 1) // which was over
 	ws.want(t)
 	ws.set(t, 2, "k")
 	ws.want(t)
-	ws.e.EndTurn(2, TypeString, []byte("k"), 2, 1)
+	ws.e.EndTurn(2, TypeString, nil, []byte("k"), 2, 1)
 	ws.want(t, "k") // which takes the key away
 	ws.nobody(t)
 }
 
 // TestClaimAlone: a claim behind which nobody waits needs no turn, and leaves nothing behind.
 func TestClaimAlone(t *testing.T) {
-	ws := newClaims(t)
+	ws := newWaiters(t)
 	ws.claim(2, "a", 0, "k", "y", "k")
 	ws.set(t, 2, "k")
 	ws.want(t, "a 0 0")
@@ -71,7 +57,7 @@ func TestClaimAlone(t *testing.T) {
 
 // TestClaimsByKeys: the first key of a claim that has a value is the one that it gets a turn at.
 func TestClaimsByKeys(t *testing.T) {
-	ws := newClaims(t)
+	ws := newWaiters(t)
 	ws.claim(2, "a", 0, "x", "y")
 	ws.claim(2, "b", 0, "x", "y")
 	ws.claim(2, "c", 0, "y")
@@ -87,7 +73,7 @@ func TestClaimsByKeys(t *testing.T) {
 
 // TestManyClaims: however many claims stand in front, each is told in its turn, with nobody left out.
 func TestManyClaims(t *testing.T) {
-	ws := newClaims(t)
+	ws := newWaiters(t)
 	const claims = 3 * servingSteps
 	for i := range claims {
 		ws.claim(2, fmt.Sprint(i), 0, "k")
@@ -100,7 +86,7 @@ func TestManyClaims(t *testing.T) {
 			t.Fatalf("served %q, want %q", ws.served, want)
 		}
 		ws.served = nil
-		ws.e.EndTurn(2, TypeString, []byte("k"), turn+1, 1)
+		ws.e.EndTurn(2, TypeString, nil, []byte("k"), turn+1, 1)
 	}
 	ws.want(t, "k")
 	ws.nobody(t)
@@ -108,7 +94,7 @@ func TestManyClaims(t *testing.T) {
 
 // TestClaimsByAge: who has waited elsewhere stands where it would stand here.
 func TestClaimsByAge(t *testing.T) {
-	ws := newClaims(t)
+	ws := newWaiters(t)
 	age := func(n int) time.Duration { return time.Duration(n) * time.Second }
 	for _, n := range []int{5, 3, 9, 4, 3} {
 		ws.claim(2, fmt.Sprint(n), age(n), "k")
@@ -118,7 +104,7 @@ func TestClaimsByAge(t *testing.T) {
 	for turn := uint64(1); len(ws.served) > 0; turn++ {
 		got = append(got, ws.served[0][:1])
 		ws.served = nil
-		ws.e.EndTurn(2, TypeString, []byte("k"), turn, 1)
+		ws.e.EndTurn(2, TypeString, nil, []byte("k"), turn, 1)
 	}
 	if want := []string{"9", "5", "4", "3", "3"}; !slices.Equal(got, want) {
 		t.Errorf("served by age %q, want %q", got, want)

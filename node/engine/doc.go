@@ -233,8 +233,8 @@
 // what is left of the jump.
 //
 // An expired record is gone at once for every command, if its partition is no copy. Its memory is
-// free after a round of the sweep, seven seconds. The sweep passes pages on which nothing is due (page.soonest). With ten
-// million keys of 64 bytes it takes 1.2 % of a processor when they expire within an hour, and 0.1 %
+// free after a round of the sweep, seven seconds. The sweep passes pages on which nothing is due (page.soonest). With
+// ten million keys of 64 bytes it takes 1.2 % of a processor when they expire within an hour, and 0.1 %
 // when none expires; when all expire at one moment it takes 2.4 s of processor time, in 6.8 s
 // (BenchmarkSweep, 2 processors busy with other work).
 //

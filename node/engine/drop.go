@@ -54,9 +54,11 @@ func (e *Engine) DropUnheld(p uint16, still func() bool) *Hold {
 	h := s.holder(p)
 	var d *doomed
 	if h == nil && still() {
-		d, _ = s.dropped.doomLocked(p)
+		if d, _ = s.dropped.doomLocked(p); d != nil {
+			s.noteAllLost(p)
+		}
 	}
-	s.mu.Unlock()
+	s.unlockServing()
 	s.dropped.drainAll(d)
 	return h
 }

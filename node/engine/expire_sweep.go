@@ -76,7 +76,7 @@ func (s *shard) sweepPage(pg uint32, now int64) (expired int) {
 // sweepSlice goes on with w, and reports whether there is more to do.
 func (s *shard) sweepSlice(w *pageSweep) (expired int, more bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlockServing()
 	p := &s.e.pool.pages[w.at.page]
 	if p.mark() != s.mark || !p.kind.hasRecords() || w.at.cell > 0 && p.life != w.life {
 		return 0, false // the page has become another one

@@ -78,26 +78,26 @@ func applyLine(v Parts, delta []byte) error {
 	return nil
 }
 
-func dumpLine(v Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
+func dumpLine(v Parts, from Place, dst []byte, atMost int) (delta []byte, next Place, done bool) {
 	numbers := lineNumbers(v)
-	for ; int(from) < len(numbers) && len(dst) < atMost; from++ {
-		dst = lineDelta(dst, lineInsert, uint32(from), numbers[from])
+	for ; int(from[0]) < len(numbers) && len(dst) < atMost; from[0]++ {
+		dst = lineDelta(dst, lineInsert, uint32(from[0]), numbers[from[0]])
 	}
-	return dst, from, int(from) >= len(numbers)
+	return dst, from, int(from[0]) >= len(numbers)
 }
 
 // withinLine keeps the edits of the first elements, and counts how many those are.
-func withinLine(_ Parts, delta []byte, place uint64, dst []byte) (within []byte, next uint64) {
+func withinLine(_ Parts, delta []byte, place Place, dst []byte) (within []byte, next Place) {
 	for ; len(delta) >= lineEdit; delta = delta[lineEdit:] {
 		op, at := binary.LittleEndian.Uint32(delta), uint64(binary.LittleEndian.Uint32(delta[4:]))
-		if at >= place {
+		if at >= place[0] {
 			continue
 		}
 		switch op {
 		case lineInsert:
-			place++
+			place[0]++
 		case lineDelete:
-			place--
+			place[0]--
 		}
 		dst = append(dst, delta[:lineEdit]...)
 	}

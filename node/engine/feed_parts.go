@@ -74,6 +74,15 @@ func (v Parts) Fed() bool { return v.t.s.feeding && v.t.s.feeds.targetsOf(v.t.nu
 // delta is too long for a log, the receivers get the partition anew.
 func (v Parts) Note(delta []byte) { v.note(delta, 0) }
 
+// NoteUnseen is Note of a change that no client can see, and that is therefore none for those who watch or
+// track the key.
+func (v Parts) NoteUnseen(delta []byte) {
+	if v.t.s.noting {
+		v.t.s.feeds.endView()
+		v.logDelta(delta, 0)
+	}
+}
+
 // note is Note with a flag for the delta: wholeBit or none.
 func (v Parts) note(delta []byte, flag partsWord) {
 	s := v.t.s
@@ -81,9 +90,13 @@ func (v Parts) note(delta []byte, flag partsWord) {
 		return
 	}
 	s.noteChange(tagOf(s.seed.Load(), v.Key()), v.head().root)
-	if delta == nil {
-		return
+	if delta != nil {
+		v.logDelta(delta, flag)
 	}
+}
+
+func (v Parts) logDelta(delta []byte, flag partsWord) {
+	s := v.t.s
 	t, second := s.feeds.targetsOf(v.t.number), partsWord(v.Incarnation())|flag
 	if t != 0 && len(delta) > min(maxUnit, s.e.feeds.longest()/2) {
 		s.feeds.stopAll(v.t.number)
@@ -187,7 +200,7 @@ func (t Txn) appendParts(dst []byte, v Parts) []byte {
 	effect(EffectBegin, second, len(rest))
 	dst = append(dst, rest[:]...)
 	dump := t.s.e.forms[v.Type()].Dump
-	for from, done := uint64(0), false; !done; {
+	for from, done := (Place{}), false; !done; {
 		var delta []byte
 		delta, from, done = dump(v, from, nil, chunkSize)
 		second = partsWord(v.Incarnation())

@@ -78,7 +78,7 @@ func (f *shardFeeds) snapshotRoom(p uint16, r Receiver) (fed bool, room int) {
 type bigValue struct {
 	key         []byte
 	incarnation uint32 // 0 before its snapshot has begun
-	from        uint64
+	from        Place
 }
 
 // begunChunks is the value's snapshot that is on its way to r; nil if there is none, or if it has not

@@ -32,6 +32,10 @@ type Parts struct {
 	at handle // the head
 }
 
+// Place is where the snapshot of a value goes on. Its meaning is its type's; the zero Place is the
+// beginning.
+type Place [4]uint64
+
 // Form is what the type of a value with parts tells the engine. Its functions run under the shard's
 // lock and must keep to the budget of steps of a command.
 type Form struct {
@@ -42,12 +46,11 @@ type Form struct {
 	Apply func(v Parts, delta []byte) error
 	// Dump appends a delta that contains the elements of v from a place on, about atMost bytes of
 	// them, and returns the place where to go on. done: there are no more.
-	Dump func(v Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool)
+	Dump func(v Parts, from Place, dst []byte, atMost int) (delta []byte, next Place, done bool)
 	// Within appends what of a delta, which has just been made, concerns the elements that Dump had
 	// dumped before the place, and returns the place that stands behind those elements now. It may
-	// append nothing. nil: elements are not named by position, so a receiver can apply each delta,
-	// whatever it has.
-	Within func(v Parts, delta []byte, place uint64, dst []byte) (within []byte, next uint64)
+	// append nothing. nil: a receiver can apply each delta, whatever elements it has.
+	Within func(v Parts, delta []byte, place Place, dst []byte) (within []byte, next Place)
 	// Expire removes the elements of v that are due (SetDue), a bounded number of them, and notes
 	// that; it removes v itself if no element is left. It must not Reserve. It is called again
 	// while the value is due.

@@ -149,12 +149,12 @@ func applyBag(v Parts, delta []byte) error {
 }
 
 // dumpBag goes through the planes, one part after the other.
-func dumpBag(v Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
-	plane, n := int(from>>32), int(uint32(from))
+func dumpBag(v Parts, from Place, dst []byte, atMost int) (delta []byte, next Place, done bool) {
+	plane, n := int(from[0]), int(from[1])
 	for ; plane < Planes; plane, n = plane+1, 0 {
 		for ; n < v.Len(plane); n++ {
 			if len(dst) >= atMost {
-				return dst, uint64(plane)<<32 | uint64(n), false
+				return dst, Place{uint64(plane), uint64(n)}, false
 			}
 			if part := v.Part(plane, n); part != nil {
 				value := bagBytes(part)
@@ -165,7 +165,7 @@ func dumpBag(v Parts, from uint64, dst []byte, atMost int) (delta []byte, next u
 			}
 		}
 	}
-	return dst, 0, true
+	return dst, Place{}, true
 }
 
 // bag is the bag under a key.

@@ -41,6 +41,7 @@ type ValuePin struct {
 	s      *shard
 	of     *pinnedValue // nil: it has ended, or broken
 	own    []byte
+	base   int64
 	planes [Planes]pinnedPlane
 	unread int   // numbers that are not Done
 	copies int64 // bytes that are charged for it
@@ -64,7 +65,7 @@ type savedPart struct {
 // could be broken for it.
 func (v Parts) PinValue() (*ValuePin, error) {
 	s, h := v.t.s, v.head()
-	pin := &ValuePin{s: s, own: bytes.Clone(v.Own())}
+	pin := &ValuePin{s: s, own: bytes.Clone(v.Own()), base: h.base}
 	cost := int64(len(pin.own))
 	for i, p := range h.planes {
 		pin.planes[i] = pinnedPlane{span: p.span, parts: p.parts, read: make([]uint64, (p.span+63)/64)}
@@ -182,6 +183,9 @@ func (pin *ValuePin) Release() {
 
 // Own is what Parts.Own was. It needs no Lock.
 func (pin *ValuePin) Own() []byte { return pin.own }
+
+// Base is Parts.Base. It needs no Lock.
+func (pin *ValuePin) Base() int64 { return pin.base }
 
 // Len is what Parts.Len was. It is called after Lock.
 func (pin *ValuePin) Len(plane int) int { return int(pin.planes[plane].span) }

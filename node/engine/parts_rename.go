@@ -115,6 +115,7 @@ func (t Txn) uproot(ref handle, h header) {
 	s := t.s
 	tag := s.tagOfRecord(ref, h)
 	s.changed(tag, ref)
+	s.noteLost(tag)
 	s.indexes.remove(t.p, tag, s.indexes.mustFind(t.p, tag, ref))
 	s.account(h, s.cells.expireAt(ref, h), -1)
 	s.slabs.put(ref)

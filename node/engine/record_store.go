@@ -67,6 +67,7 @@ func (c *cells) holds(ref handle, h header) bool {
 func (s *shard) erase(p *partition, tag uint32, en entry) {
 	ref := en.ref()
 	s.changed(tag, ref)
+	s.noteLost(tag)
 	if s.feeding {
 		s.feeds.logDelete(p, ref)
 	}

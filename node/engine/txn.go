@@ -327,6 +327,7 @@ func (t Txn) publish(tag uint32, en entry, ref handle, h header, expireAt int64)
 		}
 		return
 	}
+	s.noteLost(tag)
 	old := en.ref()
 	s.cells.setHeader(ref, h.usedLike(s.cells.header(old)))
 	en.b.refs[en.i] = ref

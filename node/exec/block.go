@@ -20,17 +20,21 @@ const MaxAwaited = 256
 // maxAwaitedBytes is how long the arguments of a command that waits can be: it keeps copies.
 const maxAwaitedBytes = 64 << 10
 
-// Await is what a command waits for: a value of a type under one of the keys, or the end of the limit,
-// 0 for none.
+// Await is what a command waits for: the wish of an engine.Waiter, or the end of the limit, 0 for none.
 type Await struct {
-	Type   engine.Type
-	Keys   [][]byte
-	Limit  time.Duration
-	Waited time.Duration // for so long already, elsewhere
+	engine.Wish
+	Limit time.Duration
+	// Again is after how long the command is executed again, whether or not anything has come; 0: never.
+	Again time.Duration
+	// Args are what is executed in the place of the command's own arguments, and IDs those of them by which the
+	// command's sender is to replace its own (member.Settle); nil if the command stays as it is.
+	Args [][]byte
+	IDs  []byte
 }
 
 const (
 	errTimeout      = "ERR timeout is not a float or out of range"
+	errTimeoutInt   = "ERR timeout is not an integer or out of range"
 	errTimeoutRange = "ERR timeout is out of range"
 	errTimeoutLow   = "ERR timeout is negative"
 	errAwaited      = "ERR a blocking command can name at most 256 keys"
@@ -65,6 +69,18 @@ func (r *Request) TimeoutArg(i int) (limit time.Duration, ok bool) {
 	return 0, false
 }
 
+// ParseMillis parses a limit in milliseconds. problem is the error if it is none.
+func ParseMillis(arg []byte) (limit time.Duration, problem string) {
+	millis, ok := resp.ParseInt(arg)
+	switch {
+	case !ok:
+		return 0, errTimeoutInt
+	case millis < 0:
+		return 0, errTimeoutLow
+	}
+	return time.Duration(min(millis, maxAwait)) * time.Millisecond, ""
+}
+
 // maxAwait is the longest limit, in milliseconds: a century, so that sums of times do not overflow.
 const maxAwait = 100 * 365 * 24 * 60 * 60 * 1000
 
@@ -78,8 +94,11 @@ func (r *Request) Await(t engine.Txn, a Await) {
 		r.Out = resp.AppendNullArray(r.Out, r.Version())
 		return
 	}
+	if a.Args == nil {
+		a.Args = r.Args
+	}
 	n := 0
-	for _, arg := range r.Args {
+	for _, arg := range a.Args {
 		n += len(arg)
 	}
 	if n > maxAwaitedBytes {
@@ -95,7 +114,7 @@ func (r *Request) AwaitKeys(t engine.Txn, typ engine.Type, limit time.Duration) 
 	for i, place := range r.Keys {
 		keys[i] = r.Args[place]
 	}
-	r.Await(t, Await{Type: typ, Keys: keys, Limit: limit})
+	r.Await(t, Await{Wish: engine.Wish{Type: typ, Keys: keys}, Limit: limit})
 }
 
 // Apart is a reply that is made without a connection, to be answered on another loop.
@@ -121,6 +140,9 @@ func (r *Request) TakeApart() (a Apart) {
 
 // Empty reports whether there is no reply.
 func (a *Apart) Empty() bool { return len(a.text) == 0 }
+
+// Len returns how many bytes the reply has that are copied.
+func (a *Apart) Len() int { return len(a.text) }
 
 // IsError reports whether the reply is an error.
 func (a *Apart) IsError() bool { return resp.IsError(a.text) }

@@ -11,8 +11,12 @@ import (
 // and more.
 const BatchBuckets = 13
 
-// maxCodes bounds how many different error codes are counted. There are fewer.
-const maxCodes = 24
+// maxCodes bounds how many different error codes are counted, and maxCode the bytes of one. Servers have fewer and
+// shorter ones, but a script returns any.
+const maxCodes, maxCode = 32, 32
+
+// otherCode counts the errors without a code that is counted.
+const otherCode = "OTHER"
 
 // codeCount counts the replies with one error code.
 type codeCount struct {
@@ -76,24 +80,43 @@ func (c *Counters) Reject(id command.ID, text string) {
 	c.countCode(text)
 }
 
-func (c *Counters) countCode(text string) {
-	code, _, _ := strings.Cut(strings.TrimPrefix(text, "-"), " ")
-	if code = strings.TrimSuffix(code, "\r\n"); code != "" {
-		c.addCode(code, 1)
-	}
-}
+func (c *Counters) countCode(text string) { c.addCode(codeOf(text), 1) }
 
-func (c *Counters) addCode(code string, n uint64) {
-	for i := range c.Codes {
-		switch at := &c.Codes[i]; at.Code {
-		case "":
-			at.Code = strings.Clone(code)
-			fallthrough
-		case code:
-			at.N += n
-			return
+// codeOf is the code of an error: its first word, if that looks like one.
+func codeOf(text string) string {
+	code := strings.TrimPrefix(text, "-")
+	for i := range min(len(code), maxCode+1) {
+		switch b := code[i]; {
+		case b >= 'A' && b <= 'Z', b >= 'a' && b <= 'z', b >= '0' && b <= '9', b == '_':
+		case i > 0 && (b == ' ' || b == '\r'):
+			return code[:i]
+		default:
+			return otherCode
 		}
 	}
+	if code == "" || len(code) > maxCode {
+		return otherCode
+	}
+	return code
+}
+
+// addCode adds to the figure of a code. The last place is for those that find none.
+func (c *Counters) addCode(code string, n uint64) {
+	for i := range c.Codes {
+		at := &c.Codes[i]
+		switch {
+		case at.Code == code:
+		case at.Code != "":
+			continue
+		case i == maxCodes-1:
+			at.Code = otherCode
+		default:
+			at.Code = strings.Clone(code)
+		}
+		at.N += n
+		return
+	}
+	c.Codes[maxCodes-1].N += n
 }
 
 // Input counts one call of OnData.

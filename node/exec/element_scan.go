@@ -116,7 +116,7 @@ func (r *Request) ReplyScan(next uint64, n int, strings []byte) {
 // ReplyScanText is ReplyScan of strings that may be long.
 func (r *Request) ReplyScanText(next uint64, n int, strings *Text) {
 	if !r.Room(2 * LineRoom) {
-		strings.drop()
+		strings.Drop()
 		return
 	}
 	r.replyScanHead(next, n)

@@ -127,6 +127,9 @@ func (run *Elements) FitsOver(args [][]byte) bool {
 func (run *Elements) isFirstOfMany() bool { return run.First == 0 && run.End < run.all }
 
 func (run *Elements) fits(bytes int64, args [][]byte) bool {
+	if most := run.r.ArgsTake; most > 0 && run.r.Engine.MayHave(bytes+most) {
+		return true // without a look at a million of them, under a lock
+	}
 	for _, arg := range args {
 		bytes += int64(len(arg))
 	}
@@ -207,12 +210,19 @@ func (r *Request) ReplyPinned(v engine.Parts, head []byte, next func(pin *engine
 func (r *Request) ReplyPinnedText(
 	v engine.Parts, head []byte, next func(pin *engine.ValuePin, t *Text) (done bool),
 ) bool {
+	return r.ReplyPinnedTextCounted(v, func() []byte { return head }, next)
+}
+
+// ReplyPinnedTextCounted is ReplyPinnedText for a reply whose beginning is known only in the end.
+func (r *Request) ReplyPinnedTextCounted(
+	v engine.Parts, head func() []byte, next func(pin *engine.ValuePin, t *Text) (done bool),
+) bool {
 	pin, err := v.PinValue()
 	if err != nil {
 		r.Fail(ErrPinned)
 		return false
 	}
-	r.replyInSlices(func() []byte { return head }, pin, next, func() {})
+	r.replyInSlices(head, pin, next, func() {})
 	return true
 }
 

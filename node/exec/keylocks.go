@@ -119,7 +119,7 @@ func (k *KeyLocks) Copied(i, n int) {
 func (k *KeyLocks) Hold() {
 	r := k.r
 	defer k.Release()
-	if r.Hold != nil || !k.single && !inOne(r.Partitions) {
+	if r.Hold != nil || !k.single && !r.InOne && !inOne(r.Partitions) {
 		return
 	}
 	t := k.txn
@@ -171,6 +171,25 @@ func (k *KeyLocks) Whole() {
 		rest.reply.Take(k.r, k.start, k.firstPin)
 		rest.reply.Answer(k.r)
 	}
+}
+
+// WholeText is Whole for a reply whose beginning is known only in the end: head, what earlier runs
+// replied, and t. It reports false if there was no room for all of it.
+func (k *KeyLocks) WholeText(head []byte, t *Text) (fits bool) {
+	k.Release()
+	r := k.r
+	if rest := r.Rest; rest != nil && !rest.reply.Empty() {
+		fits = rest.reply.AppendText(r.Heap, t)
+		rest.reply.Head = head
+		rest.reply.Answer(r)
+		return fits
+	}
+	if !r.Room(len(head)) {
+		t.Drop()
+		return false
+	}
+	r.Out = append(r.Out, head...)
+	return r.ReplyText(t)
 }
 
 // touch has the engine read the next keys' memory ahead, up to MaxAhead keys at a time, so that

@@ -62,6 +62,10 @@ type Request struct {
 
 	// Listed: the command is a client's, and not in its input any more.
 	Listed bool
+	// InOne: all keys lie in one partition, so much is known. Otherwise they may.
+	InOne bool
+	// ArgsTake is how many bytes all arguments have at most; 0: nobody knows.
+	ArgsTake int64
 
 	// Part: a proxy asks for a part of the reply, and merges it with the parts of other nodes
 	// (DUNLIN EACH).

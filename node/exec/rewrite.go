@@ -40,6 +40,7 @@ type Rewrite struct {
 	Built   interface{ End() } // not nil: a value that was built aside
 	Small   []byte             // the value, if it cannot be staged
 	Typ     engine.Type        // of the value, if the command alone does not determine it
+	Verdict bool               // of a command that makes no value: what was found out about the first source
 	Err     error
 
 	Engine    *engine.Engine

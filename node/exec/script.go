@@ -32,7 +32,8 @@ func (r *Request) growApart(n int) (ok bool) {
 	return true
 }
 
-// LacksRoom reports whether there was no memory for the reply to the command of a script. What Room has forced is whole.
+// LacksRoom reports whether there was no memory for the reply to the command of a script. What Room has forced is
+// whole.
 func (r *Request) LacksRoom() bool { return r.conn.Closing && r.Cmd.Flags&command.Write == 0 }
 
 // TakeScripted returns the reply to the command of a script, valid until EndScripted. ok is false if there was no

@@ -59,7 +59,7 @@ func (t *Text) Len() int { return len(t.Bytes) + t.pinned }
 // ReplyText appends a text to the reply, or drops it if there is no room for it.
 func (r *Request) ReplyText(t *Text) (fits bool) {
 	if !r.Room(len(t.Bytes)) {
-		t.drop()
+		t.Drop()
 		return false
 	}
 	for i := range t.pins {
@@ -76,7 +76,7 @@ func (r *Request) ReplyText(t *Text) (fits bool) {
 func (g *Gathered) AppendText(heap Heap, t *Text) (ok bool) {
 	before := g.size
 	if !g.Append(heap, t.Bytes) {
-		t.drop()
+		t.Drop()
 		return false
 	}
 	for _, p := range t.pins {
@@ -87,8 +87,8 @@ func (g *Gathered) AppendText(heap Heap, t *Text) (ok bool) {
 	return true
 }
 
-// drop releases what is pinned.
-func (t *Text) drop() {
+// Drop empties a text that is not to be sent.
+func (t *Text) Drop() {
 	for i := range t.pins {
 		t.pins[i].Release()
 	}

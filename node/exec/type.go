@@ -3,6 +3,7 @@ package exec
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/rdb"
@@ -31,11 +32,18 @@ type Type struct {
 	// parses such a payload; its result is a view of the payload.
 	Restores func(code byte) bool
 	Restore  func(payload []byte) (Restored, error)
-	// Collection takes the place of these four for a type whose values have elements.
+	// Collection takes the place of these four for a type whose values have elements, Payloads for one
+	// whose values have more.
 	Collection *Collection
+	Payloads   *Payloads
 
 	// Field returns the value of a field, of a type whose values have fields; it is nil for others.
 	Field func(t engine.Txn, item engine.Item, field []byte, now int64) (value shape.Item, found bool)
+
+	// End returns where a value ends, of a type whose values grow at their ends: commands can wait for what comes
+	// behind a position. It is nil for others. Seek says whether a key has what a claim is about.
+	End  func(t engine.Txn, item engine.Item) engine.Position
+	Seek func(t engine.Txn, key []byte, s Sought) Found
 
 	// CheckRecord returns an error if bytes from another node are not the value of a record of this
 	// type. It is nil if any bytes are.
@@ -55,6 +63,21 @@ type Type struct {
 	// receives a value that it does not know. A member that receives one all the same rejects the
 	// effect, and its error names it (engine.UnknownEffect).
 	Level uint8
+}
+
+// Sought is what a claim is about: what a value has behind an ID, as clients write it, or new for a group.
+type Sought struct {
+	ID      []byte
+	Group   []byte // nil: none
+	MinIdle int64  // of a group: what is pending for so long is new, in milliseconds; negative: nothing is
+}
+
+// Found is what a value has of it.
+type Found struct {
+	Ready    bool            // there is something, or an error to be answered
+	Position engine.Position // behind which the claim waits
+	ID       []byte          // Position as clients write it; nil for a group
+	Again    time.Duration   // after so long there may be something that was pending; 0: never
 }
 
 // LevelError is the error of what would make a value of a type in a cluster below its Level.
@@ -154,16 +177,18 @@ func (all *Types) Restore(payload []byte, level uint8) (*Type, Restored, error) 
 	return nil, nil, rdb.ErrFormat
 }
 
-// CollectionOf returns the type of a payload's collection, nil if it has none that the node knows.
-// The error is rdb.ErrFormat or an rdb.UnsupportedError if it has no value at all, and a
-// *LevelError if the cluster's level is too low.
+// CollectionOf returns the type of a payload's value, which is one with a Collection or with
+// Payloads; nil if the value is of another type, whose Restore reads it. The error is rdb.ErrFormat
+// or an rdb.UnsupportedError if it has no value at all, and a *LevelError if the cluster's level is
+// too low.
 func (all *Types) CollectionOf(payload []byte, level uint8) (*Type, error) {
 	kind, err := rdb.KindOf(payload)
 	for _, typ := range all.all {
 		switch {
 		case typ.Collection == nil && typ.Restores != nil && typ.Restores(payload[0]):
 			return nil, nil // of a type of its own
-		case err == nil && typ.Collection != nil && typ.Collection.Kind == kind:
+		case err == nil && typ.Collection != nil && typ.Collection.Kind == kind,
+			err == nil && typ.Payloads != nil && typ.Payloads.Kind == kind:
 			return typ, typ.Check(level)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package script is the Lua side of EVAL and FCALL: which scripts a node knows, what a script sees, and how values of Lua
-// become replies and the other way round. The language is internal/lua; who executes the commands of a script,
+// Package script is the Lua side of EVAL and FCALL: which scripts a node knows, what a script sees, and how values of
+// Lua become replies and the other way round. The language is internal/lua; who executes the commands of a script,
 // and where, is the node's business (node/scripts.go), which is the Host of a Machine here.
 //
 // # Terms
@@ -33,8 +33,8 @@
 // A known script is first tried on the loop, under the lock of its partition (Run.Trial): for TrialSteps steps at most,
 // without memory beyond FreeBytes, and for as long as the Host says. If it needs more, it moves to a goroutine: it
 // begins anew there, and its first commands return what they returned on the loop. All Machines are made alike, and a
-// trial ends where a script could see a difference, so a script calls the second time what it called the first time. The
-// more trials in a row were too long, the fewer follow (Script.NoteTrial).
+// trial ends where a script could see a difference, so a script calls the second time what it called the first time.
+// The more trials in a row were too long, the fewer follow (Script.NoteTrial).
 //
 // # Budgets
 //

@@ -36,7 +36,8 @@ func TestLibrary(t *testing.T) {
 		}
 	}
 	if s := l.Stats(); s.Scripts != few || s.Bytes != charged || charged != few*cost || s.Evicted != few+1 {
-		t.Errorf("%d scripts take %d bytes, of which %d are charged; %d are evicted", s.Scripts, s.Bytes, charged, s.Evicted)
+		t.Errorf("%d scripts take %d bytes, of which %d are charged; %d are evicted",
+			s.Scripts, s.Bytes, charged, s.Evicted)
 	}
 	if l.Find([]byte("return 101")) != nil {
 		t.Error("what was not used for longest is there")

@@ -44,11 +44,12 @@ func applyRow(v engine.Parts, delta []byte) error {
 	return nil
 }
 
-func dumpRow(v engine.Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
-	for ; int(from) < v.Len(0) && len(dst) < atMost; from++ {
-		dst = rowDelta(dst, int(from), int(binary.LittleEndian.Uint32(v.Part(0, int(from)))))
+func dumpRow(v engine.Parts, from engine.Place, dst []byte, atMost int) (delta []byte, next engine.Place, done bool) {
+	row := int(from[0])
+	for ; row < v.Len(0) && len(dst) < atMost; row++ {
+		dst = rowDelta(dst, row, int(binary.LittleEndian.Uint32(v.Part(0, row))))
 	}
-	return dst, from, int(from) == v.Len(0)
+	return dst, engine.Place{uint64(row)}, row == v.Len(0)
 }
 
 // rowLink has an engine with rows, its sender, and a receiver of what the sender sends.

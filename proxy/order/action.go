@@ -29,6 +29,16 @@ const (
 	Watch
 	// Refresh: a node knows a newer table.
 	Refresh
+	// ClaimPop: have Session pop from the keys of Claims.AppendPopped, by Claims.Pop, Submit and
+	// Claims.Popped. If the pop finds nothing, call Claims.GoOn.
+	ClaimPop
+	// ClaimWait: the command of Claims waits.
+	ClaimWait
+	// ClaimEnd: the claims have ended. Answer their command Reply, which is a node's error, or null if
+	// Reply is nil: its time is up. With Err a node is out of step.
+	ClaimEnd
+	// ClaimArm: call Claims.Tick at Claims.Due. This replaces the time of the earlier ClaimArm.
+	ClaimArm
 )
 
 // Outcome is why a request ends without a reply.
@@ -52,8 +62,10 @@ type Action struct {
 	Session *Session
 	Request Request
 	After   time.Duration
+	Claims  *Claims // of Session
+	Reply   []byte  // of ClaimEnd
 
-	Err      error // of Close
+	Err      error // of Close and ClaimEnd
 	Inflight int   // requests that the pipe had when it was closed
 	Notable  bool  // the pipe was open, or this is the first attempt in a row that failed
 }

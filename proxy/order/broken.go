@@ -14,6 +14,12 @@ type Broken struct {
 	ForgetDeferred   bool // do not send deferred requests again when their pipe broke
 	UncountDeferred  bool // take deferred requests for answered
 	OvertakeDeferred bool // send for a partition while a write to it is deferred
+
+	PassEarly    bool // end the turn of a claim ahead of the pop
+	PassUnsent   bool // end the turn of a claim whose pop is parked
+	ForgetUndone bool // do not make a claim again that came back
+	ForgetAges   bool // claims do not say how long their command has waited
+	ForgetLimits bool // do not end a command with claims when its time is up
 }
 
 func (b *Broken) repeatsAll() bool    { return b != nil && b.RepeatAll }
@@ -27,3 +33,9 @@ func (b *Broken) changesLanes() bool  { return b != nil && b.ChangeLanes }
 func (b *Broken) forgetsDeferred() bool   { return b != nil && b.ForgetDeferred }
 func (b *Broken) uncountsDeferred() bool  { return b != nil && b.UncountDeferred }
 func (b *Broken) overtakesDeferred() bool { return b != nil && b.OvertakeDeferred }
+
+func (b *Broken) passesEarly() bool   { return b != nil && b.PassEarly }
+func (b *Broken) passesUnsent() bool  { return b != nil && b.PassUnsent }
+func (b *Broken) forgetsUndone() bool { return b != nil && b.ForgetUndone }
+func (b *Broken) forgetsAges() bool   { return b != nil && b.ForgetAges }
+func (b *Broken) forgetsLimits() bool { return b != nil && b.ForgetLimits }

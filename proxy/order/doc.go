@@ -10,7 +10,7 @@
 //	node ──> Pipe.Front, Pop: a reply, which the shell delivers
 //	     ├─> Later ─> deferred ─> Completed, RefusedLater
 //	     └─> Refused ─> latch, park ─> RetryTimer, FollowMoves, Opened, Install ─> RETRY, sent again
-//	Dial, Close, Write, Fail, Undone, Proceed, Arm, Refresh <─ Actions
+//	Dial, Close, Write, Fail, Undone, Proceed, Arm, Refresh, Claim… <─ Actions
 //
 // # Terms
 //
@@ -39,6 +39,9 @@
 //     several partitions and in this one, is deferred.
 //   - A Keyless request concerns no partition: it waits for no other because of one, and none waits for it.
 //   - Claims are questions of a Claimant: they wait like blocking commands, and come back like questions.
+//   - A command that has Claims pops from one key at a time, and nothing else of its session is outstanding
+//     then. A turn ends behind the pop, a claim that came back is made again, and each claim says for how
+//     long its command has waited.
 //   - A session whose blocking command is not answered sends nothing else (waits.go). However many such
 //     commands are deferred, they keep nobody from their partitions and pipes.
 //   - A node refuses commands on a partition that it has gained since a pipe opened, until RETRY

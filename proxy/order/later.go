@@ -52,9 +52,9 @@ type deferrals struct {
 }
 
 // Later is the event that the node will complete the front request of a pipe by a push with the
-// token. It takes the request off the FIFO. If ok is false, the node is out of step and nothing has
-// happened.
-func (m *Machine) Later(p *Pipe, token uint64) (ok bool) {
+// token. It takes the request off the FIFO. ids, which are read during the call, are those that a blocking
+// command means from now on (member.Settle). If ok is false, the node is out of step and nothing has happened.
+func (m *Machine) Later(p *Pipe, token uint64, ids []byte) (ok bool) {
 	r, l := p.Front(), &p.later
 	if r == nil || r.Session == nil || token <= l.newest {
 		return false
@@ -62,13 +62,18 @@ func (m *Machine) Later(p *Pipe, token uint64) (ok bool) {
 	raw := p.buf[p.acked-p.base : r.end-p.base]
 	args := words(raw)
 	if isBlocking(args) && p.body == nil {
-		l.newest = token
 		d := &deferred{parked: parked{Request: *r, raw: bytes.Clone(raw)}, token: token}
+		if len(ids) > 0 && !r.asks {
+			if d.raw, ok = settle(args, ids); !ok {
+				return false
+			}
+		}
+		l.newest = token
 		p.drop(r)
-		m.await(p, d)
+		m.await(p, d, ids)
 		return true
 	}
-	if len(l.list) >= member.MaxLater {
+	if len(l.list) >= member.MaxLater || len(ids) > 0 {
 		return false
 	}
 	body := p.takeBody()
@@ -76,7 +81,8 @@ func (m *Machine) Later(p *Pipe, token uint64) (ok bool) {
 		raw = bytes.Clone(raw)
 		l.bytes += len(raw)
 	}
-	d := deferred{parked: parked{Request: *r, raw: raw, body: body}, token: token, writes: !r.Keyless && !onlyReads(args)}
+	d := deferred{parked: parked{Request: *r, raw: raw, body: body}, token: token}
+	d.writes = !r.Keyless && !onlyReads(args)
 	if part, ok := r.Part.(Scattered); ok {
 		d.writes = true
 		if len(raw) <= aheadBytes {
@@ -104,7 +110,8 @@ func (l *deferrals) take(token uint64) (d deferred, ok bool) {
 	if d, ok := l.takeWait(token); ok {
 		return d, true
 	}
-	i, ok := slices.BinarySearchFunc(l.list, token, func(d deferred, token uint64) int { return cmp.Compare(d.token, token) })
+	byToken := func(d deferred, token uint64) int { return cmp.Compare(d.token, token) }
+	i, ok := slices.BinarySearchFunc(l.list, token, byToken)
 	if !ok {
 		return d, false
 	}

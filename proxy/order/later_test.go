@@ -93,7 +93,7 @@ func TestDeferredIsOutstanding(t *testing.T) {
 	p, s := h.opened(large), &Session{Owner: noOwner{}}
 	h.send(s, large, 1, 1, request("BITCOUNT", "x"))
 	h.send(s, large, 1, 2, request("GET", "x"))
-	if !h.Later(p, 7) || p.Front().Seq != 2 {
+	if !h.Later(p, 7, nil) || p.Front().Seq != 2 {
 		t.Fatal("the reply that follows does not belong to the request that follows")
 	}
 	p.Pop()
@@ -112,17 +112,17 @@ func TestDeferredIsOutstanding(t *testing.T) {
 		t.Errorf("a request is completed twice, or %d are outstanding", s.Outstanding())
 	}
 	for _, token := range []uint64{7, 0} { // not greater than the newest
-		if h.Later(p, token) {
+		if h.Later(p, token, nil) {
 			t.Errorf("token %d was taken behind token 7", token)
 		}
 	}
 	p.Pop()
-	if h.Later(p, 8) {
+	if h.Later(p, 8, nil) {
 		t.Error("a token was taken without a request")
 	}
 	h.Tell(p, request("PING"))
 	h.run()
-	if h.Later(p, 9) {
+	if h.Later(p, 9, nil) {
 		t.Error("a request of the pipe's own was deferred")
 	}
 }
@@ -133,7 +133,7 @@ func TestDeferredWriteIsNotOvertaken(t *testing.T) {
 	h := newShell(t)
 	p, s, other := h.opened(common), &Session{Owner: noOwner{}}, &Session{Owner: noOwner{}}
 	h.send(s, common, 1, 1, request("APPEND", "x", "1"))
-	h.Later(p, 1)
+	h.Later(p, 1, nil)
 	if h.send(other, common, 2, 1, request("GET", "y")) == nil {
 		t.Error("another partition must wait")
 	}
@@ -180,7 +180,7 @@ func TestDeferredWritesFollowSoon(t *testing.T) {
 		if p.Front().Session == nil {
 			p.Pop() // the reply to RETRY
 		}
-		h.Later(p, token+1)
+		h.Later(p, token+1, nil)
 		for p.Front() != nil {
 			h.Refused(p, Refusal{Epoch: 1}, h.now)
 		}
@@ -204,7 +204,7 @@ func TestDeferredOfSeveralPartitions(t *testing.T) {
 		t.Fatal("it is parked")
 	}
 	p.Wrote(len(p.Queued()))
-	if !h.Later(p, 1) {
+	if !h.Later(p, 1, nil) {
 		t.Fatal("out of step")
 	}
 	for partition, parked := range map[uint16]bool{3: true, 4: true, 5: false} {
@@ -225,7 +225,7 @@ func TestDeferredAreGivenUpWithTheirNode(t *testing.T) {
 		p, reads, writes := h.opened(lane), &Session{Owner: noOwner{}}, &Session{Owner: noOwner{}}
 		h.send(reads, lane, 1, 1, request("BITCOUNT", "x"))
 		h.send(writes, lane, 2, 1, request("APPEND", "y", "1"))
-		if !h.Later(p, 1) || !h.Later(p, 2) {
+		if !h.Later(p, 1, nil) || !h.Later(p, 2, nil) {
 			t.Fatal("out of step")
 		}
 		for range 10 { // alive
@@ -297,7 +297,7 @@ func TestCancel(t *testing.T) {
 	p, gone, stays := h.opened(large), &Session{Owner: noOwner{}}, &Session{Owner: noOwner{}}
 	for i, s := range []*Session{gone, stays} {
 		h.send(s, large, 1, 1, request("BITCOUNT", "x"))
-		if !h.Later(p, uint64(i+1)) {
+		if !h.Later(p, uint64(i+1), nil) {
 			t.Fatal("out of step")
 		}
 	}
@@ -330,7 +330,7 @@ func TestCancelAtOnce(t *testing.T) {
 	p, s := h.opened(large), &Session{Owner: noOwner{}}
 	h.Machine.table.Level = ring.OfferLevel
 	h.send(s, large, 1, 1, request("BITCOUNT", "x"))
-	if !h.Later(p, 1) {
+	if !h.Later(p, 1, nil) {
 		t.Fatal("out of step")
 	}
 	s.lane = large
@@ -348,7 +348,7 @@ func TestDeferredAreBounded(t *testing.T) {
 	later := func(raw []byte) {
 		token++
 		h.send(&Session{Owner: noOwner{}}, common, 1, 1, raw)
-		if !h.Later(p, token) {
+		if !h.Later(p, token, nil) {
 			t.Fatal("out of step")
 		}
 	}
@@ -392,14 +392,14 @@ func TestKeylessConcernsNoPartition(t *testing.T) {
 		return s
 	}
 	keyless(1)
-	if !h.Later(p, 1) {
+	if !h.Later(p, 1, nil) {
 		t.Fatal("out of step")
 	}
 	key := &Session{Owner: noOwner{}}
 	if h.send(key, common, 1, 1, request("APPEND", "x", "1")) == nil {
 		t.Error("a write waits for a deferred request without keys")
 	}
-	h.Later(p, 2)
+	h.Later(p, 2, nil)
 	keyless(1) // beside the deferred write
 	h.Refused(p, Refusal{}, h.now)
 	if h.send(&Session{Owner: noOwner{}}, common, 2, 1, request("GET", "y")) == nil || p.latch.refuses(1) {

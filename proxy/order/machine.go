@@ -47,6 +47,7 @@ type Machine struct {
 	retryPause time.Duration // before parked requests are tried again
 	armed      bool          // the shell was told to call RetryTimer
 	watching   bool          // the shell was told to call Tick
+	claim      []byte        // the bytes of the last claim, to make the next one in
 
 	actions []Action
 	spare   []Action // the batch that the shell had before
@@ -188,6 +189,15 @@ func (m *Machine) Level() uint8 {
 // Owner returns the node to which requests for the partition go, nil if none is known.
 func (m *Machine) Owner(partition uint16) *Node { return m.owner[partition] }
 
+// OwnerByTable is Owner without what -MOVED replies say: a node that does not have our table yet may send requests
+// back to the owner before.
+func (m *Machine) OwnerByTable(partition uint16) *Node {
+	if m.table == nil {
+		return nil
+	}
+	return m.nodes[m.table.OwnerOf(partition).Name()]
+}
+
 // Anywhere returns the origin of a Keyless request: of all nodes in turns, each as often as it owns partitions.
 func (m *Machine) Anywhere() Origin {
 	m.anywhere += 2531 // about 4096 times the golden ratio, and odd: it comes to all of them
@@ -202,7 +212,7 @@ func (m *Machine) Parking() int { return len(m.parking) }
 
 // routeByTable undoes what a -MOVED reply said about a partition.
 func (m *Machine) routeByTable(partition uint16) {
-	m.reroute(partition, m.nodes[m.table.OwnerOf(partition).Name()])
+	m.reroute(partition, m.OwnerByTable(partition))
 }
 
 // reroute gives a partition to another owner.

@@ -16,6 +16,8 @@ type shell struct {
 	t      *testing.T
 	now    time.Duration
 	failed []Outcome
+
+	settles []byte // what nodes say with tokens, see Later
 }
 
 type noOwner struct{}

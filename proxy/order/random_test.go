@@ -295,7 +295,7 @@ func (h *schedule) answer(p *Pipe, w *way) {
 	case a.refused:
 		h.Refused(p, a.why, h.now)
 	case a.token > 0 && !a.push:
-		inStep = h.Later(p, a.token)
+		inStep = h.Later(p, a.token, nil)
 	default:
 		if a.Session != nil && !a.read {
 			acked := &h.acked[slices.Index(h.sessions, a.Session)][a.Partition]

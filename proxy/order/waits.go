@@ -52,8 +52,9 @@ func (m *Machine) CancelWait(s *Session) {
 // Claimant is an Asker whose question may wait at its node.
 type Claimant interface {
 	Asker
-	// Waits is the event that the question waits. CancelClaim ends the wait.
-	Waits(p *Pipe, token uint64)
+	// Waits is the event that the question waits. CancelClaim ends the wait. ids are those that it means from now on,
+	// valid during the call, see member.Settle.
+	Waits(p *Pipe, token uint64, ids []byte)
 }
 
 // CancelClaim has the node of a pipe end the wait of a claim, unless that has come back since. The completion
@@ -70,20 +71,36 @@ func isBlocking(args [][]byte) bool {
 		return false
 	}
 	cmd := command.Row(args)
-	return cmd != nil && cmd.ID == command.DunlinClaim || cmd != nil && cmd.Flags&command.Blocking != 0 && cmd.Route == command.Key
+	if cmd == nil {
+		return false
+	}
+	at, _ := cmd.Limit(args)
+	return at > 0 || cmd.ID == command.DunlinClaim
+}
+
+// settle returns the bytes of a blocking command that means certain IDs from now on. ok is false if it does not
+// name that many.
+func settle(args [][]byte, ids []byte) (raw []byte, ok bool) {
+	args = slices.Clone(args)
+	r := command.ReadsOf(args)
+	if r.First == 0 || !member.Settle(r.IDs(args), ids) {
+		return nil, false
+	}
+	return resp.AppendRequest(nil, args...), true
 }
 
 // await notes that a blocking command waits at the node of p. Its bytes are charged to its session. If
 // there is no memory for them, the wait ends at once.
-func (m *Machine) await(p *Pipe, d *deferred) {
+func (m *Machine) await(p *Pipe, d *deferred, ids []byte) {
 	if p.later.waits == nil {
 		p.later.waits = make(map[uint64]*deferred)
 	}
 	s := d.Session
 	p.later.waits[d.token] = d
+	d.since = 0 // it has found a node: if it comes back, patience begins anew
 	if of, ok := d.Part.(Claimant); ok {
 		if d.charged = !s.closed && s.Owner.Keep(len(d.raw)); d.charged {
-			of.Waits(p, d.token)
+			of.Waits(p, d.token, ids)
 		} else {
 			m.CancelClaim(p, d.token, of)
 		}
@@ -147,16 +164,17 @@ func (d *deferred) timeLeft(now time.Duration) []byte {
 	waited := now - w.begun
 	w.begun = now
 	args := words(d.raw)
-	at := len(args) - 1
-	if cmd := command.Row(args); cmd.ID == command.BLMPop || cmd.ID == command.BZMPop {
-		at = 1
-	}
-	seconds, err := strconv.ParseFloat(string(args[at]), 64)
-	if err != nil || seconds == 0 {
+	at, unit := command.Row(args).Limit(args)
+	limit, err := strconv.ParseFloat(string(args[at]), 64)
+	if err != nil || limit == 0 {
 		return d.raw
 	}
 	args = slices.Clone(args)
-	args[at] = strconv.AppendFloat(nil, max(leastWait, seconds-waited.Seconds()), 'f', 6, 64)
+	if left := limit - waited.Seconds()/unit.Seconds(); unit == time.Millisecond {
+		args[at] = strconv.AppendInt(nil, max(1, int64(left)), 10)
+	} else {
+		args[at] = strconv.AppendFloat(nil, max(leastWait, left), 'f', 6, 64)
+	}
 	return resp.AppendRequest(nil, args...)
 }
 

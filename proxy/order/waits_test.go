@@ -14,7 +14,7 @@ func (h *shell) waits(p *Pipe, token uint64, words ...string) *Session {
 	s := &Session{Owner: noOwner{}}
 	h.send(s, common, 1, 1, request(words...))
 	s.Block(h.now)
-	if !h.Later(p, token) || !s.Waits() || s.Outstanding() != 1 {
+	if !h.Later(p, token, h.settles) || !s.Waits() || s.Outstanding() != 1 {
 		h.t.Fatal("the command does not wait")
 	}
 	return s
@@ -49,6 +49,9 @@ func TestWaitsFollowTheirPartition(t *testing.T) {
 		{"BLPOP k 10", "BLPOP k 7.500000"},
 		{"BLPOP k 0", "BLPOP k 0"},
 		{"BZMPOP 2 1 k MIN", "BZMPOP 0.001000 1 k MIN"},
+		{"XREAD BLOCK 5000 STREAMS k 5", "XREAD BLOCK 2500 STREAMS k 5"},
+		{"XREADGROUP BLOCK 1 GROUP block 7 STREAMS k >", "XREADGROUP BLOCK 1 GROUP block 7 STREAMS k >"},
+		{"XREAD BLOCK 0 STREAMS k 5", "XREAD BLOCK 0 STREAMS k 5"},
 	} {
 		h := newShell(t)
 		p := h.opened(common)
@@ -80,6 +83,28 @@ func TestWaitsOfABrokenPipe(t *testing.T) {
 	}
 }
 
+// TestPatienceBeginsAnewWithEachWait: a command that was parked, and waits then, is parked for the whole patience again
+// when its node dies.
+func TestPatienceBeginsAnewWithEachWait(t *testing.T) {
+	h := newShell(t)
+	p := h.opened(common)
+	s := &Session{Owner: noOwner{}}
+	h.now = h.patience
+	h.send(s, common, 1, 1, request("BLPOP", "k", "0"))
+	s.Block(h.now)
+	p.Front().since = 1 // it was parked until now
+	h.Later(p, 1, nil)
+	if !s.Waits() {
+		t.Fatal("it does not wait")
+	}
+	h.Lost(p, ErrNodeGone, h.now)
+	h.now += h.patience / 2
+	h.RetryTimer(h.now)
+	if len(s.parked) != 1 {
+		t.Errorf("it is given up %v after its node died, the patience is %v", h.patience/2, h.patience)
+	}
+}
+
 // TestCancelWait: the node is told once, or as soon as the command waits.
 func TestCancelWait(t *testing.T) {
 	h := newShell(t)
@@ -99,8 +124,52 @@ func TestCancelWait(t *testing.T) {
 	if len(p.Queued()) > 0 {
 		t.Error("the node is told of a command that does not wait")
 	}
-	h.Later(p, 8)
+	h.Later(p, 8, nil)
 	if got, want := string(p.Queued()), string(member.AppendCancel(nil, 8)); got != want {
 		t.Errorf("the node is told %q, want %q", got, want)
+	}
+}
+
+// TestWaitsMeanWhatTheyMeant: $ is what it was when the command began to wait, wherever that is sent again.
+func TestWaitsMeanWhatTheyMeant(t *testing.T) {
+	for why, end := range map[string]func(h *shell, p *Pipe){
+		"refused": func(h *shell, p *Pipe) { h.RefusedLater(p, 1, Refusal{}, h.now) },
+		"lost":    func(h *shell, p *Pipe) { h.Lost(p, ErrNodeGone, h.now) },
+	} {
+		h := newShell(t)
+		p := h.opened(common)
+		h.settles = []byte("7-0 0-0")
+		s := h.waits(p, 1, strings.Fields("XREAD BLOCK 0 STREAMS {$}$ {$}k {$}$ $ 5 $")...)
+		end(h, p)
+		if len(s.parked) != 1 {
+			t.Fatalf("%s: it is not parked", why)
+		}
+		if want := string(request(strings.Fields("XREAD BLOCK 0 STREAMS {$}$ {$}k {$}$ 7-0 5 0-0")...)); string(s.parked[0].raw) != want {
+			t.Errorf("%s: sent again as %q", why, s.parked[0].raw)
+		}
+	}
+}
+
+// TestWaitsOutOfStep: a node that names too many IDs, or too few, is out of step.
+func TestWaitsOutOfStep(t *testing.T) {
+	for _, line := range []string{"XREAD BLOCK 0 STREAMS k 5", "XREAD BLOCK 0 STREAMS k l $ $", "BLPOP k 0", "GET k"} {
+		h := newShell(t)
+		p := h.opened(common)
+		s := &Session{Owner: noOwner{}}
+		h.send(s, common, 1, 1, request(strings.Fields(line)...))
+		if h.Later(p, 1, []byte("7-0")) || p.Front() == nil || s.Waits() {
+			t.Errorf("%s: it is in step", line)
+		}
+	}
+}
+
+// TestReadsThatDoNotWait: an XREAD without BLOCK that is answered later is a read like others.
+func TestReadsThatDoNotWait(t *testing.T) {
+	h := newShell(t)
+	p := h.opened(common)
+	s := &Session{Owner: noOwner{}}
+	h.send(s, common, 1, 1, request(strings.Fields("XREAD STREAMS k 5")...))
+	if !h.Later(p, 1, nil) || s.Waits() || len(p.later.list) != 1 {
+		t.Error("it waits")
 	}
 }

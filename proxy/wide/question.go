@@ -98,8 +98,6 @@ type Question struct {
 	// AboutNodes: the question is about nodes rather than about partitions. When the time is up it
 	// is answered for the nodes that there are. Each round asks everybody.
 	AboutNodes bool
-	// Waits: the client decides how long it waits.
-	Waits bool
 	// Checks: what the nodes are asked now changes nothing, whatever the command does.
 	Checks bool
 
@@ -109,6 +107,10 @@ type Question struct {
 
 // questions lists the commands that concern the whole cluster.
 var questions = map[command.ID]func(c *Call, q *Question) error{
+	command.ClusterCountKeysInSlot: askSlots,
+	command.ClusterGetKeysInSlot:   askSlots,
+	command.ClusterSlotStats:       askSlots,
+
 	command.ConfigGet:           askConfigGet,
 	command.ConfigSet:           askConfigSet,
 	command.ConfigResetStat:     askResetStat,
@@ -139,7 +141,6 @@ var questions = map[command.ID]func(c *Call, q *Question) error{
 	command.SlowLogGet:          askSlowLogGet,
 	command.SlowLogLen:          askSlowLogLen,
 	command.SlowLogReset:        askSlowLogReset,
-	command.Wait:                askWait,
 }
 
 // New returns the question that a call asks. An error's text is the reply to the client.
@@ -153,7 +154,7 @@ func New(c *Call) (*Question, error) {
 	if err := ask(c, q); err != nil {
 		return nil, err
 	}
-	if q.AboutNodes && !q.Waits {
+	if q.AboutNodes {
 		q.Rounds.Deadline = min(q.Rounds.Deadline, c.Now+nodesPatience)
 	}
 	q.Rounds.Anew = q.Rounds.Anew || q.AboutNodes

@@ -17,8 +17,8 @@ const (
 // partitions that no answer has covered yet. It is a step function like the Machine that it asks
 // through.
 type Rounds struct {
-	// First is the first partition that is asked about.
-	First int
+	// First is the first partition that is asked about, and End, unless it is 0, the one behind the last.
+	First, End int
 	// Anew: each round asks about everything again.
 	Anew bool
 	// Deadline is when the last round may begin, but for one behind a round that has covered something: a
@@ -62,6 +62,11 @@ func (r *Rounds) Ask(m *order.Machine, q order.Request, question [][]byte, now t
 	if r.Anew || !r.begun {
 		r.begun = true
 		r.want.AddFrom(r.First)
+		if r.End > 0 {
+			var behind ring.PartitionSet
+			behind.AddFrom(r.End)
+			r.want.RemoveAll(&behind)
+		}
 	}
 	r.asked, r.gained = r.asked[:0], false
 	r.pending = 1 // until all are asked

@@ -8,8 +8,8 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// SCRIPT LOAD, EXISTS, FLUSH, SHOW and KILL, and FUNCTION KILL: of all nodes, and of the proxy, which keeps the bodies that its clients
-// have sent.
+// SCRIPT LOAD, EXISTS, FLUSH, SHOW and KILL, and FUNCTION KILL: of all nodes, and of the proxy, which keeps the
+// bodies that its clients have sent.
 
 // script merges what nodes answer about scripts.
 type script struct {

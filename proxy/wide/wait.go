@@ -1,56 +1,45 @@
 package wide
 
 import (
-	"errors"
 	"math"
-	"strconv"
+	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
-	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/proxy/order"
 )
 
-// wait asks the nodes how many copies have everything that was written before, round after round.
-// No node waits for long before it answers, since other commands wait behind the question.
-type wait struct {
-	replicas int64 // that are waited for
-	least    int64 // of the nodes' answers in this round
-	best     int64 // of the rounds in which all have answered
+// Copies asks all nodes how many copies have everything that was written before, for WAIT. No node waits for long
+// before it answers, so this is asked round after round. It is a step function as Rounds is.
+type Copies struct {
+	Rounds Rounds
+	least  int64 // of the answers of this round
 }
 
-func askWait(c *Call, q *Question) error {
-	replicas, limit, text := session.ParseWait(c.Args)
-	if text != "" {
-		return errors.New(text)
+// NewCopies returns one without a deadline: who waits has its own.
+func NewCopies() Copies {
+	return Copies{Rounds: Rounds{Anew: true, Deadline: math.MaxInt64 / 2}} // sums with it do not overflow
+}
+
+// copiesQuestion is what nodes are asked. They count, whatever is waited for.
+var copiesQuestion = [][]byte{[]byte("WAIT"), []byte("0"), []byte("0")}
+
+// Ask begins a round, see Rounds.Ask.
+func (c *Copies) Ask(m *order.Machine, q order.Request, now time.Duration) (over bool) {
+	c.least = math.MaxInt64
+	return c.Rounds.Ask(m, q, copiesQuestion, now)
+}
+
+// Add takes the answer to a question. One that is no count covers nothing.
+func (c *Copies) Add(m *order.Machine, id int32, reply []byte) {
+	covered, inner, ok := member.ParseAnswer(reply)
+	n, number := resp.DecodeInt(inner)
+	if ok && number {
+		c.Rounds.Cover(m, id, covered)
+		c.least = min(c.least, n)
 	}
-	q.AboutNodes, q.Waits = true, true
-	q.Words = [][]byte{c.Args[0], strconv.AppendInt(nil, replicas, 10), c.Args[2]}
-	q.Rounds.Deadline = math.MaxInt64 / 2 // sums with it do not overflow
-	if limit > 0 {
-		q.Rounds.Deadline = c.Now + limit
-	}
-	q.merge = &wait{replicas: replicas}
-	return nil
 }
 
-// Begin forgets the answers of the round before.
-func (m *wait) Begin() { m.least = math.MaxInt64 }
-
-// Add takes a node's number of copies.
-func (m *wait) Add(a Answer) error {
-	n, ok := resp.DecodeInt(a.Reply)
-	m.least = min(m.least, n)
-	return malformedUnless(ok)
-}
-
-// Finished reports whether there are as many copies as the client waits for.
-func (m *wait) Finished(missing *ring.PartitionSet) bool {
-	if !missing.Empty() {
-		return false
-	}
-	m.best = max(m.best, m.least)
-	return m.best >= m.replicas
-}
-
-// Reply appends the number of copies.
-func (m *wait) Reply(dst []byte) []byte { return resp.AppendInt(dst, m.best) }
+// Count returns the number of copies of a round that is over: the least number of all nodes. If ok is false, it does
+// not cover all partitions.
+func (c *Copies) Count() (copies int64, ok bool) { return c.least, c.Rounds.Covered() }

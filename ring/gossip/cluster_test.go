@@ -83,7 +83,8 @@ func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *tes
 	w.mu.Unlock()
 	addr := fmt.Sprintf("%s.%d:6380", id, boot)
 	cfg := Config{
-		Cluster: "test",
+		// A member that looks for a dead one may find another test's member at its port.
+		Cluster: w.t.Name(),
 		Self:    ring.Member{ID: id, Boot: boot, State: ring.Serving, Addr: addr},
 		Bind:    "127.0.0.1:0",
 		Copies:  1,

@@ -144,7 +144,8 @@ func (a *Agent) awaitSettings(ctx context.Context, want *ring.Settings) (without
 		if without = a.without(want.ID()); len(without) == 0 {
 			return nil
 		}
-		dropped := a.settings.applied.Load() != want && a.settings.proposed.Load() != want && a.settings.named.Load() != want
+		s := &a.settings
+		dropped := s.applied.Load() != want && s.proposed.Load() != want && s.named.Load() != want
 		if dropped || !a.tick(ctx) {
 			return without
 		}
@@ -174,7 +175,8 @@ func (a *Agent) propose(based *[32]byte, changes map[string]string) (*ring.Setti
 	case a.SettingsSoon():
 		return nil, errors.New("the cluster was just founded and does not take settings yet: try again")
 	case a.level() < ring.SettingsLevel:
-		return nil, fmt.Errorf("every member must be upgraded first: the cluster speaks protocol level %d, and this needs %d",
+		return nil, fmt.Errorf(
+			"every member must be upgraded first: the cluster speaks protocol level %d, and this needs %d",
 			a.level(), ring.SettingsLevel)
 	case applied.ID() != current.Settings:
 		return nil, errNoSettings
@@ -339,7 +341,8 @@ func (a *Agent) replaceSettings(lost ring.SettingsID) {
 		return // it was no larger before
 	}
 	if a.settings.proposed.CompareAndSwap(nil, next) {
-		a.cfg.Log.Warn("no member has the settings that the table names: the previous settings apply again", "lost", lost.Version)
+		a.cfg.Log.Warn("no member has the settings that the table names: the previous settings apply again",
+			"lost", lost.Version)
 	}
 	poke(a.wake)
 }

@@ -9,6 +9,7 @@ type Broken struct {
 	FoundAtOnce        bool // a node that has met another one founds a cluster before it has asked every join address
 	GovernUnmet        bool // a coordinator issues tables before it can have met everybody
 	CountSilent        bool // nodes count towards MinMembers though they do not answer
+	CountLost          bool // behind a split, nodes count for a side that are seen on another
 	IgnoreNews         bool // a coordinator issues what it has planned though others have issued a table meanwhile
 	IgnoreReports      bool // every copy counts as in sync
 	NeverShelter       bool // with one copy, the owner before is not named until the new one serves

@@ -135,7 +135,7 @@ func (m *Machine) govern(alive []ring.Member) {
 		return
 	}
 	if len(m.unread) > 0 {
-		m.issue(ring.Heal(tables, alive, m.cfg.Self, m.cfg.Copies, m.cfg.Seed), nil, alive, len(tables))
+		m.issue(ring.Heal(tables, m.winner(tables, alive), alive, m.cfg.Self, m.cfg.Copies, m.cfg.Seed), nil, alive, len(tables))
 		return
 	}
 	if next, named := m.ordered(current, alive); next != nil {
@@ -154,6 +154,14 @@ func (m *Machine) govern(alive []ring.Member) {
 		}
 		m.issue(next, nil, alive, 0)
 	})
+}
+
+// winner returns the table whose lineage continues behind a split.
+func (m *Machine) winner(tables []*ring.Table, alive []ring.Member) *ring.Table {
+	if m.cfg.Broken.CountLost {
+		alive = nil
+	}
+	return ring.LongestLived(tables, alive)
 }
 
 func (m *Machine) plan(current *ring.Table, alive []ring.Member) *ring.Table {

@@ -35,6 +35,7 @@ func TestChaosCrashOfCoordinator(t *testing.T) {
 func TestChaosPause(t *testing.T) {
 	x := startRig(t)
 	victim := x.C.Node(2)
+	x.Settle("before the pauses")
 	before := x.Tables.Table().Epoch
 	for _, pause := range []time.Duration{400 * time.Millisecond, 700 * time.Millisecond} {
 		x.during("SIGSTOP for "+pause.String(), victim, func() {

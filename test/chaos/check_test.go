@@ -84,6 +84,7 @@ func (x *Rig) startDivers() (divers []*diver) {
 		x.Running.Go(d.run)
 	}
 	x.startFeeds()
+	x.startJournals()
 	x.startChannels()
 	harness.Eventually(x.T, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
 	return divers

@@ -289,8 +289,8 @@ func (g *feeding) current0() *Feed {
 	return nil
 }
 
-// take notes that a pop of the key, sent when asked, has taken an item. It returns for how long that had been there, and
-// what was lost if somebody else has it.
+// take notes that a pop of the key, sent when asked, has taken an item. It returns for how long that had been there,
+// and what was lost if somebody else has it.
 func take(all []*Feed, key, text string, asked, now time.Time) (lay time.Duration, lost *absence, err error) {
 	for _, f := range all {
 		if f.key == key {

@@ -8,8 +8,9 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestChaosFeeds lets a node join and leave in order, and then kills and freezes others, while clients wait for what
-// others push, and listen to what others publish and change. While nodes leave in order, nothing may be lost.
+// TestChaosFeeds lets a node join and leave in order, and then kills and freezes others, while
+// clients wait for what others push, read streams as consumers of a group, and listen to what
+// others publish and change. While nodes leave in order, nothing may be lost.
 func TestChaosFeeds(t *testing.T) {
 	x := startRig(t)
 	x.KeepsAll.Store(true)
@@ -33,14 +34,19 @@ func TestChaosFeeds(t *testing.T) {
 	x.Finish()
 }
 
-// awaitFeeds waits until clients work on feeds.
+// awaitFeeds waits until clients work on feeds and journals.
 func (x *Rig) awaitFeeds() {
 	x.T.Helper()
-	harness.Eventually(x.T, harness.ReadyTimeout, "the cluster's level allows feeds", func() bool { return x.Tables.atLevel(ring.ClaimLevel) })
+	harness.Eventually(x.T, harness.ReadyTimeout, "the cluster's level allows feeds and streams", func() bool { return x.Tables.atLevel(ring.StreamsLevel) })
 	harness.Eventually(x.T, harness.AnswerTime, "items are taken", func() bool {
 		x.feeding.mu.Lock()
 		defer x.feeding.mu.Unlock()
 		return x.feeding.taken > 100
+	}, x.Shown)
+	harness.Eventually(x.T, harness.AnswerTime, "entries of streams are delivered", func() bool {
+		x.journaling.mu.Lock()
+		defer x.journaling.mu.Unlock()
+		return x.journaling.delivered > 100
 	}, x.Shown)
 }
 

@@ -172,8 +172,10 @@ func (x *Rig) readAll() {
 			}
 		}
 		s.readFeeds()
+		s.readJournals()
 		s.Exchange()
 	}
 	x.judgeFeeds()
+	x.judgeJournals()
 	x.judgeChannels()
 }

@@ -36,6 +36,7 @@ type Rig struct {
 	Bundles     []*Bundle     // likewise
 	Transits    []*Transit    // likewise
 	feeding     *feeding      // nil: none
+	journaling  *journaling   // nil: none
 	hearing     *hearing      // nil: none
 	kinds       []*kind       // of collections that the members know
 	lists       bool          // likewise
@@ -143,6 +144,7 @@ func StartWith(t testing.TB, o Options) *Rig {
 		x.Running.Go((&direct{x, n}).run)
 	}
 	x.startFeeds()
+	x.startJournals()
 	x.startChannels()
 	x.servedAgain("before the first fault")
 	harness.Eventually(t, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })

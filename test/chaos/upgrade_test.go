@@ -78,6 +78,7 @@ func (x *Rig) replaceProxy(m *harness.Member, replace func()) {
 	x.Mu.Lock()
 	all := x.opened
 	x.Mu.Unlock()
+	defer x.hearing.leaves()()
 	var mine []*Session
 	for _, s := range all {
 		if s.at == m {

@@ -22,6 +22,7 @@ func TestClients(t *testing.T) {
 	c := harness.StartCluster(t, 3, 1)
 	proxy, node := c.Proxy(0).Addr, c.Node(1).Addr
 	harness.AwaitLevel(t, proxy)
+	c.AwaitCopies(harness.ReadyTimeout) // a client at a node is told to try again while a partition is taken over
 	for name, do := range map[string]harness.Doer{
 		"go-redis":                     harness.GoRedisDoer(harness.GoRedis(t, &redis.Options{Addr: proxy})),
 		"go-redis RESP2":               harness.GoRedisDoer(harness.GoRedis(t, &redis.Options{Addr: proxy, Protocol: 2})),

@@ -31,11 +31,22 @@ type program struct {
 // executes only with --multi relaxed.
 var severalSlots = []string{"Django's cache"}
 
+// ofSentinel lists the programs that are configured for Redis Sentinel.
+var ofSentinel = []string{"redis-py Sentinel"}
+
+// movers lists the programs whose library moves to another proxy when theirs announces that it closes,
+// one for each language. A proxy announces that if another one is alive, and then serves for ten seconds
+// more. The other programs have one proxy.
+var movers = []string{"go-redis", "redis-py", "node-redis", "Lettuce"}
+
 // clientSteps is the scenario of all client libraries.
 var clientSteps = []string{
 	"connect", "get-or-set", "many", "delete", "scan", "rate-limit", "lock", "pipeline",
 	"hash", "set", "sorted-set", "list", "geo", "reconnect",
 }
+
+// streamSteps is what consumers of streams do.
+var streamSteps = []string{"create", "consume", "claim", "info", "trim", "reconnect"}
 
 var programs = []program{
 	{"go-redis", "Go", "bin/clients/go go-redis", clientSteps},
@@ -46,10 +57,13 @@ var programs = []program{
 	{"redislock", "Go", "bin/clients/go redislock", []string{"lock", "reconnect"}},
 	{"redis_rate", "Go", "bin/clients/go redis_rate", []string{"rate-limit", "reconnect"}},
 	{"asynq", "Go", "bin/clients/go asynq", []string{"queue", "inspect", "reconnect", "stop"}},
+	{"go-redis's streams", "Go", "bin/clients/go go-redis-streams", streamSteps},
 	{"redis-py", "Python", "bin/clients/python/bin/python -B test/clients/python/redis_sync.py", clientSteps},
 	{"redis-py asyncio", "Python", "bin/clients/python/bin/python -B test/clients/python/redis_asyncio.py", clientSteps},
+	{"redis-py Sentinel", "Python", "bin/clients/python/bin/python -B test/clients/python/redis_sentinel.py", clientSteps},
 	{"redis-py's Lock", "Python", "bin/clients/python/bin/python -B test/clients/python/redis_lock.py",
 		[]string{"lock", "reconnect"}},
+	{"redis-py's streams", "Python", "bin/clients/python/bin/python -B test/clients/python/redis_streams.py", streamSteps},
 	{"Django's cache", "Python", "bin/clients/python/bin/python -B test/clients/python/django_cache.py",
 		[]string{"get-or-set", "many", "delete", "rate-limit", "reconnect", "clear"}},
 	{"node-redis", "Node", "node bin/clients/node/node_redis.js", clientSteps},
@@ -79,9 +93,15 @@ func TestClientMatrix(t *testing.T) {
 	c := harness.StartCluster(t, 3, 2)
 	strict, relaxed := c.Proxy(0), c.Proxy(1)
 	relaxed.Term(harness.ReadyTimeout)
-	relaxed.Flags = append(relaxed.Flags, "--multi", "relaxed")
+	sentinel := harness.FreeAddr(t)
+	relaxed.Flags = append(relaxed.Flags, "--multi", "relaxed", "--sentinel-listen", sentinel)
 	relaxed.Start()
 	harness.AwaitLevel(t, strict.Addr)
+	run := func(proxy *harness.Member) {
+		if !proxy.Running() {
+			proxy.Start()
+		}
+	}
 	var rows []string
 	for _, p := range programs {
 		result, version := "skipped", "-"
@@ -90,11 +110,20 @@ func TestClientMatrix(t *testing.T) {
 			if _, err := os.Stat(ready); err != nil {
 				t.Skipf("%s is not ready (make clients)", p.language)
 			}
-			proxy := strict
-			if slices.Contains(severalSlots, p.name) {
-				proxy = relaxed
+			proxy, addr, other := strict, strict.Addr, relaxed
+			switch {
+			case slices.Contains(severalSlots, p.name):
+				proxy, addr, other = relaxed, relaxed.Addr, strict
+			case slices.Contains(ofSentinel, p.name):
+				proxy, addr, other = relaxed, sentinel, strict
 			}
-			version = p.run(t, proxy)
+			run(proxy)
+			if slices.Contains(movers, p.name) {
+				run(other)
+			} else if other.Running() {
+				other.Term(harness.ReadyTimeout)
+			}
+			version = p.run(t, proxy, addr)
 			result = "passes"
 			if t.Failed() {
 				result = "**fails**"
@@ -116,11 +145,11 @@ func writeTable(t *testing.T, rows []string) {
 	}
 }
 
-// run runs the program to its end, and returns the version that it reports.
-func (p program) run(t *testing.T, proxy *harness.Member) (version string) {
+// run runs the program to its end, and returns the version that it reports. addr is where it finds the proxy.
+func (p program) run(t *testing.T, proxy *harness.Member, addr string) (version string) {
 	ctx, cancel := context.WithTimeout(t.Context(), programTimeout)
 	defer cancel()
-	words := append(strings.Fields(p.command), proxy.Addr)
+	words := append(strings.Fields(p.command), addr)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Dir = harness.Root(t)
 	harness.EndWithUs(cmd)
@@ -141,6 +170,10 @@ func (p program) run(t *testing.T, proxy *harness.Member) (version string) {
 			passed = append(passed, rest)
 		case "restart":
 			proxy.Term(harness.ReadyTimeout)
+			proxy.Start()
+			fmt.Fprintln(stdin)
+		case "kill":
+			proxy.Kill()
 			proxy.Start()
 			fmt.Fprintln(stdin)
 		default:

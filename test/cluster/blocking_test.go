@@ -81,7 +81,7 @@ func blockingUnblock(t *testing.T, s server, admin *harness.Wire) {
 	}
 }
 
-// blockingGone: who has gone takes nothing.
+// blockingGone: a client that has gone takes nothing.
 func blockingGone(t *testing.T, s server, admin *harness.Wire) {
 	gone := waiter(t, s, admin, 0, "BLPOP g 0")
 	gone.Conn.Close()
@@ -195,7 +195,7 @@ func TestBlockingApart(t *testing.T) {
 	harness.AwaitLevel(t, s.addr)
 	admin, other := harness.DialWire(t, s.addr), harness.DialWire(t, c.Proxy(1).Addr)
 	for name, f := range map[string]func(*testing.T, server, *harness.Wire, *harness.Wire){
-		"served": apartServed, "errors": apartErrors, "order": apartOrder, "ends": apartEnds, "many": apartMany,
+		"served": apartServed, "race": apartRace, "errors": apartErrors, "order": apartOrder, "ends": apartEnds, "many": apartMany,
 	} {
 		t.Run(name, func(t *testing.T) {
 			admin.Want("FLUSHALL", "OK")
@@ -236,6 +236,29 @@ func apartServed(t *testing.T, s server, admin, other *harness.Wire) {
 		t.Errorf("a long element comes in %d bytes", len(got))
 	}
 	admin.Want("DEL b2 x3", "(integer) 2")
+}
+
+// apartRace: of pushes at the same time to keys of several nodes one serves a command that names
+// them all, and the others stay.
+func apartRace(t *testing.T, s server, admin, other *harness.Wire) {
+	w, pushers := harness.DialWire(t, s.addr), []*harness.Wire{admin, other, harness.DialWire(t, s.addr)}
+	keys := []string{"a1", "b2", "c3"}
+	for round := range 50 {
+		w.Send([]byte("BLPOP a1 b2 c3 0\r\n"))
+		wantBlocked(t, admin, 1)
+		for i, p := range pushers {
+			p.Send(fmt.Appendf(nil, "RPUSH %s %d\r\n", keys[i], i))
+		}
+		for _, p := range pushers {
+			wantNext(t, p, ":1\r\n")
+		}
+		reply := strings.Split(string(w.Next()), "\r\n")
+		if len(reply) != 6 || keys[int(reply[4][0]-'0')] != reply[2] {
+			t.Fatalf("round %d: BLPOP answers %q", round, reply)
+		}
+		admin.Want("EXISTS "+reply[2], "(integer) 0")
+		admin.Want("DEL a1 b2 c3", "(integer) 2")
+	}
 }
 
 // apartErrors: errors are those of a command whose keys lie together.

@@ -18,8 +18,8 @@ func loads(name string, n int) string {
 }
 
 // TestFunctions: once FUNCTION LOAD is answered, whoever calls the function through any member finds it, wherever the
-// keys are, those behind it in a pipeline too. Members that join or return later have it, and when all members have been
-// replaced it is still there.
+// keys are, those behind it in a pipeline too. Members that join or return later have it, and when all members have
+// been replaced it is still there.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 3, Proxies: 2, NodeFlags: []string{"--copies", "2"}})

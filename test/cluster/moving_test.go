@@ -105,7 +105,9 @@ func TestGoRedisMovesFromADrainedProxy(t *testing.T) {
 	progress := func() {
 		t.Helper()
 		from := done.Load()
-		harness.Eventually(t, harness.ReadyTimeout, "the clients go on", func() bool { return done.Load() > from+100 || t.Failed() })
+		harness.Eventually(t, harness.ReadyTimeout, "the clients go on", func() bool {
+			return done.Load() > from+100 || t.Failed()
+		})
 	}
 	progress()
 	c.Proxy(0).Term(30 * time.Second)

@@ -42,7 +42,8 @@ func TestTrackingInInfo(t *testing.T) {
 			all, sum := infoNumbers(asks), 0
 			for _, n := range nodes {
 				own := infoNumbers(n)
-				if sum += own["tracking_total_keys"]; own["tracking_total_prefixes"] != prefixes || own["tracking_clients"] != 0 {
+				sum += own["tracking_total_keys"]
+				if own["tracking_total_prefixes"] != prefixes || own["tracking_clients"] != 0 {
 					sum = -1 << 20
 				}
 			}

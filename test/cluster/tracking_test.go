@@ -149,7 +149,7 @@ func (c *caching) stale(truth map[string]string) string {
 
 // settle waits until no copy is stale, and returns one that is when patience ends.
 func (c *caching) settle(truth map[string]string) error {
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(harness.ReadyTimeout); ; {
 		if err := c.ping(); err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func settleAll(t *testing.T, w *harness.Wire, clients []*caching) {
 	t.Helper()
 	truth := make(map[string]string)
 	for n := range cacheKeys { // what expires is gone for good
-		harness.Eventually(t, 10*time.Second, "a key has no time to live", func() bool {
+		harness.Eventually(t, harness.ReadyTimeout, "a key has no time to live", func() bool {
 			return string(w.Do("PTTL "+cacheKey(n))) < ":0" // -1 or -2
 		})
 		if lines := strings.Split(string(w.Do("GET "+cacheKey(n))), "\r\n"); len(lines) > 2 {
@@ -294,10 +294,10 @@ func TestTrackedCopiesWhileNodesComeAndGo(t *testing.T) {
 	n4.Start()
 	members := c.Members
 	c.Members = append(slices.Clone(members), n4)
-	harness.Eventually(t, 20*time.Second, "the new node serves some of the keys", func() bool {
+	harness.Eventually(t, harness.ReadyTimeout, "the new node serves some of the keys", func() bool {
 		return string(harness.DialWire(t, n4.Addr).Do("DBSIZE")) != ":0\r\n"
 	})
-	c.Converge(20 * time.Second)
+	c.Converge(harness.ReadyTimeout)
 	c.Members = members
 	for n := range cacheKeys {
 		writers[0].Do("INCR " + cacheKey(n))

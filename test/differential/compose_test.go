@@ -21,6 +21,7 @@ type composer struct {
 	grows   bool   // collections become big
 	begun   bool
 	times   int // of expiry, so far
+	stamp   int // of the last entry of a stream: two in each millisecond
 	start   time.Time
 	due     [][]string // what comes next in any case
 }
@@ -33,7 +34,7 @@ func (g *composer) chance(n int) bool { return g.IntN(n) == 0 }
 // keyOf returns a key that holds mostly values of one type: h1 is a hash.
 func (g *composer) keyOf(kind string) string {
 	if g.mixed && g.chance(12) {
-		kind = g.pick("h", "l", "s", "z", "g", "q", "k")
+		kind = g.pick("h", "l", "s", "z", "g", "q", "k", "x")
 	}
 	if g.chance(60) {
 		return g.tag + "k1" // a string
@@ -208,8 +209,8 @@ func (g *composer) spoilt(args []string) []string {
 }
 
 // isComparable reports whether a command has not become one for which the servers' answers differ
-// by their nature: keys, or patterns of SORT, in several slots, which only a cluster refuses, and
-// indexes that Redis 8 cuts to 32 bits.
+// by their nature: keys, or patterns of SORT, in several slots, which only a cluster refuses, indexes
+// that Redis 8 cuts to 32 bits, and consumers that a group does not have (xgroup).
 func (g *composer) isComparable(args []string) bool {
 	words := byteSlices(args)
 	row := command.Lookup(words[0])
@@ -230,6 +231,8 @@ func (g *composer) isComparable(args []string) bool {
 			}
 		}
 		return len(args) < 2 || strings.HasPrefix(args[1], g.tag)
+	case "XREADGROUP", "XCLAIM", "XAUTOCLAIM":
+		return len(args) < 4 || slices.Contains(consumers, args[3])
 	case "LSET":
 		return len(args) < 3 || len(args[2]) < 10
 	}

@@ -3,7 +3,7 @@ package differential
 import "strconv"
 
 // anyKey returns a key of a random type.
-func (g *composer) anyKey() string { return g.keyOf(g.pick("h", "l", "s", "z", "g", "q", "k")) }
+func (g *composer) anyKey() string { return g.keyOf(g.pick("h", "l", "s", "z", "g", "q", "k", "x")) }
 
 // whole returns a command on a key of any type.
 func (g *composer) whole() []string {
@@ -71,7 +71,7 @@ func (g *composer) text() []string {
 // any returns a command on a value of any type, or begins a transaction of such commands.
 func (g *composer) any() []string {
 	kinds := []func(*composer) []string{(*composer).hash, (*composer).list, (*composer).set, (*composer).sortedSet,
-		(*composer).geo, (*composer).sorts, (*composer).text, (*composer).whole}
+		(*composer).geo, (*composer).sorts, (*composer).stream, (*composer).text, (*composer).whole}
 	one := func() []string { return kinds[g.IntN(len(kinds))](g) }
 	if !g.chance(100) {
 		return one()

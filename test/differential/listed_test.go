@@ -52,6 +52,23 @@ var listed = []listedDifference{
 		applies: func(args []string, got, want reply) bool {
 			return strings.HasSuffix(strings.ToUpper(args[0]), "RANK") && strings.HasPrefix(want.text, "ERR wrong number")
 		}},
+	{why: "an unbalanced list of streams has the text of Redis 7.2", before: 702,
+		applies: func(_ []string, got, want reply) bool {
+			return strings.HasPrefix(got.text, "ERR Unbalanced") && strings.HasPrefix(want.text, "ERR Unbalanced")
+		}},
+	{why: "the lag of a group, and what it has read, are those of Redis 8, which knows what was trimmed", before: 800,
+		applies: func(args []string, got, want reply) bool {
+			const lag, read = "lag", "entries-read"
+			return strings.EqualFold(args[0], "XINFO") && sameReply(args, got.without(lag, read), want.without(lag, read), false)
+		}},
+	{why: "XSETID refuses an ID below that of the last deleted entry, as Redis 7.2 does", before: 702, parts: true,
+		applies: func(_ []string, got, _ reply) bool {
+			return got.text == "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"
+		}},
+	{why: "XREAD knows the ID + from Redis 7.4 on, and XREADGROUP refuses it by a text of its own", before: 704,
+		applies: func(args []string, _, want reply) bool {
+			return strings.HasPrefix(strings.ToUpper(args[0]), "XREAD") && slices.Contains(args, "+") && strings.HasPrefix(want.text, "ERR Invalid stream ID")
+		}},
 	{why: "a coordinate is written with 17 digits, as Redis 7 does: the same number", since: 702,
 		applies: func(args []string, got, want reply) bool {
 			return isGeo(args) && sameNumbers(got, want, 1e-9)

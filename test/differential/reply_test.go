@@ -121,6 +121,10 @@ func sameReply(args []string, got, want reply, mixed bool) bool {
 		return closeTimes(got, want, strings.Contains(strings.ToUpper(args[0]), "P"))
 	case "MEMORY":
 		return got.kind == want.kind
+	case "XPENDING":
+		return got.idleless().String() == want.idleless().String()
+	case "XINFO":
+		return got.timeless().idleless().String() == want.timeless().idleless().String()
 	}
 	return got.String() == want.String()
 }

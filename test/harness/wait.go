@@ -51,6 +51,8 @@ func AwaitLevel(t testing.TB, proxy string) {
 	})
 	for range 4 { // connections of all loops, each of which gets the nodes' table
 		w := DialWire(t, proxy)
-		Eventually(t, ReadyTimeout, "the proxy speaks the level of pub/sub", func() bool { return speaks(w, "PUBLISH level m") })
+		Eventually(t, ReadyTimeout, "the proxy speaks the level of pub/sub", func() bool {
+			return speaks(w, "PUBLISH level m")
+		})
 	}
 }

@@ -7,20 +7,19 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/dunlin-cache/dunlin/internal/freeport"
 )
 
 const (
@@ -376,28 +375,12 @@ func (c *cluster) load() {
 	}
 }
 
-// freePort returns the address of a port that no other test process gets: it is locked, as those of package
-// internal/freeport are, and below those that the system gives to connections.
+// freePort returns the address of a port that no other test process gets.
 func freePort(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(os.TempDir(), "dunlin-ports")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	port, err := freeport.Choose()
+	if err != nil {
 		t.Fatal(err)
 	}
-	for range 1000 {
-		port := strconv.Itoa(12_000 + rand.IntN(20_000))
-		file, err := syscall.Open(filepath.Join(dir, port), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o666)
-		if err != nil {
-			continue
-		}
-		if syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-				l.Close()
-				return l.Addr().String() // the lock lasts as long as this process
-			}
-		}
-		syscall.Close(file)
-	}
-	t.Fatal("cannot find a free port")
-	return ""
+	return freeport.Loopback(port)
 }

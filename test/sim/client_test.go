@@ -22,8 +22,7 @@ type client struct {
 
 func newClient(x *proxy, own [][2]int, pairs []int) *client {
 	c := &client{w: x.w, own: own, pairs: pairs, next: make(map[[2]int]int)}
-	c.s = &session{x: x, early: make(map[*command]any), client: c}
-	c.s.Owner = c.s
+	c.s = newSession(x, c)
 	return c
 }
 
@@ -50,7 +49,7 @@ func (c *client) burst() {
 
 func (c *client) command() *command {
 	w := c.w
-	cmd := &command{client: c, place: w.rng.IntN(places), key: w.rng.IntN(keysPer)}
+	cmd := &command{client: c, place: w.rng.IntN(places), key: w.rng.IntN(elements)}
 	own := c.own
 	if w.narrow {
 		cmd.place = 0

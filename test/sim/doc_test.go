@@ -4,19 +4,29 @@
 //
 //	history ──mischief──> procs ──events──> world: clock, links, connections
 //	                        │
-//	        agent: members_test.go, steer_test.go, with ring.Plan and ring.Heal themselves
+//	        agent: members_test.go, steer_test.go, issuer_test.go, with ring.Plan and ring.Heal themselves
 //	        node: node_test.go, fence_test.go, serve_test.go, with node/ownership itself
 //	              stream_test.go, unit_test.go, copies_test.go, with node/replica itself
+//	              queue_test.go
 //	        proxy: proxy_test.go, session_test.go, with proxy/order and wide.Rounds themselves
-//	        client: client_test.go
+//	               waits_test.go, with order.Claims themselves
+//	        client: client_test.go, consumers_test.go
 //	                        │
 //	                        v
 //	        truth_test.go: one server a partition, nothing stale, lost, twice, or half done
+//	        elements_test.go: each element to one client, who has waited longest first
 //
 // Package ring itself decides about tables, package node/ownership what a node serves, and package
 // proxy/order in which order commands reach nodes. The rest models packages ring/gossip and node,
 // in their words and with their names: a change there needs a change here. The model leaves out
 // large values, evictions, pauses of rebalancing, and more than one loop and shard a node.
+//
+// In histories with claims, producers push elements to the list of each partition, and consumers
+// wait for them with commands that name several, time out, vanish and are unblocked. Each element
+// goes to one client or stays in its list, unless its partition is lost, or its reply with its
+// connection. Of those who stand in a queue, or were told that they can pop, nobody is overtaken
+// by others who wait there. A command that has not popped ends in time. In the end nobody waits
+// for a list that has elements. queue_test.go models the queues of node/engine.
 //
 // options_test.go names the rules that can be broken. TestBrokenRules shows that the simulation
 // notices when they are.

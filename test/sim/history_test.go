@@ -22,7 +22,8 @@ const (
 // newWorld makes a history that has not begun.
 func newWorld(o options) *world {
 	w := &world{options: o, rng: rand.New(rand.NewPCG(o.seed, 0x51D)), byAddr: make(map[string]*proc),
-		issued: make(map[ring.Version]*ring.Table), truth: make([]truth, places), halves: make(map[[2]int]bool)}
+		issued: make(map[ring.Version]*ring.Table), truth: make([]truth, places), halves: make(map[[2]int]bool),
+		lists: make([][]int, 1), elements: make(map[int]*element)}
 	w.now = time.Second // 0 stands for never
 	for len(w.tracked) < places {
 		p := uint16(w.rng.IntN(ring.Partitions))
@@ -53,8 +54,10 @@ func history(o options) *world {
 		w.startNode(i)
 	}
 	var clients []*client
+	var proxies []*proxy
 	for i := range 2 {
 		x := w.startProxy(maxHosts - 1 - i)
+		proxies = append(proxies, x)
 		for j := range 2 {
 			var own [][2]int
 			var pairs []int
@@ -71,12 +74,17 @@ func history(o options) *world {
 			clients = append(clients, newClient(x, own, pairs))
 		}
 	}
+	var m market
+	if o.claims {
+		m = newMarket(proxies)
+	}
 	w.starting = true
 	w.settle()
 	w.starting, w.calm, w.lastCut = false, false, 0
 	for _, c := range clients {
 		w.after(nil, w.between(0, 50*time.Millisecond), c.burst)
 	}
+	m.begin()
 	w.run(w.now + w.between(0, 2*time.Second))
 	times, pause := 1+w.rng.IntN(5), 4*time.Second
 	if o.restless {
@@ -90,10 +98,14 @@ func history(o options) *world {
 	w.makePeace()
 	w.settle()
 	w.run(w.now + lastTime)
+	clients = append(clients, m.clients()...)
 	for _, c := range clients {
 		c.stopped = true
 	}
 	w.run(w.now + holdLimit + 3*time.Second)
+	if o.claims {
+		w.close(m)
+	}
 	for _, c := range clients {
 		if c.open > 0 {
 			w.violate("a client waits for %d replies for ever", c.open)
@@ -161,11 +173,12 @@ const (
 	proxyCuts
 	resets
 	crashesOfTakers // nodes that have just been given something
+	stopsOfIssuers  // behind a table that nobody else has seen
 	returns         // what a node loses while a proxy cannot reach it comes back to it meanwhile
 )
 
 // often has the share of each kind of mischief, in percent.
-var often = []int{crashes: 15, crashesOfTwo: 6, stops: 15, stopsOfTwo: 6, stopsOfProxies: 6, joins: 12, leaves: 12, cuts: 10, proxyCuts: 6, resets: 4, crashesOfTakers: 6, returns: 2}
+var often = []int{crashes: 12, crashesOfTwo: 6, stops: 15, stopsOfTwo: 6, stopsOfProxies: 6, joins: 12, leaves: 12, cuts: 10, proxyCuts: 6, resets: 4, crashesOfTakers: 6, stopsOfIssuers: 3, returns: 2}
 
 func (w *world) chooseMischief() mischief {
 	if w.only != nil {
@@ -220,11 +233,19 @@ func (w *world) doMischief() {
 		w.giveAndTake(p)
 	case crashesOfTakers:
 		w.takerDies = true
-		if len(w.nodes()) > 1 && w.chance(0.5) {
-			p.agent.leave(p.end)
-		} else {
-			w.join()
-		}
+		w.shift(p)
+	case stopsOfIssuers:
+		w.issuer.stops = true
+		w.shift(p)
+	}
+}
+
+// shift has a node leave or another one join, so that a table is issued.
+func (w *world) shift(p *proc) {
+	if len(w.nodes()) > 1 && w.chance(0.5) {
+		p.agent.leave(p.end)
+	} else {
+		w.join()
 	}
 }
 
@@ -359,7 +380,7 @@ func (w *world) makePeace() {
 		p.resume()
 	}
 	w.lossy, w.slow = 0, 0
-	w.peace, w.takerDies = true, false
+	w.peace, w.takerDies, w.issuer.stops = true, false, false
 }
 
 // settle waits until all is well.
@@ -387,6 +408,7 @@ func (w *world) settle() {
 		owner := w.ownerOf(k)
 		if t.server != owner || t.last != owner.data[k].last {
 			t.server, t.last, t.epoch = owner, owner.data[k].last, owner.view.Epoch()
+			w.tear(k, false)
 		}
 		w.lose(t, owner.data[k].values)
 		t.floor = [keysPer]int{}

@@ -40,6 +40,7 @@ var broken = []brokenRule{
 	}, []mischief{leaves, joins}},
 	{"forget the owner before with one copy", func(r *options) { r.office.NeverShelter, r.copies = true, 1 }, []mischief{crashesOfTakers}},
 	{"count nodes that do not answer", func(r *options) { r.majority, r.office.CountSilent = true, true }, []mischief{cuts}},
+	{"count nodes for a side that are seen on another", func(r *options) { r.office.CountLost = true }, []mischief{stopsOfIssuers}},
 	{"ignore eras", func(r *options) { r.ownership.IgnoreEras, r.hard = true, true }, []mischief{returns}},
 	{"hand over what is not what was sealed any more", func(r *options) { r.replica.HandStale, r.hard, r.overflows = true, true, true }, []mischief{stops, cuts, resets}},
 	{"keep a copy whose stream begins anew unheard", func(r *options) {
@@ -60,6 +61,15 @@ var broken = []brokenRule{
 	{"count what a node had before an absence", func(r *options) {
 		r.ownership.IgnoreAbsence, r.hard, r.overflows, r.restless = true, true, true, true
 	}, []mischief{stops}},
+	{"give a claim no turn", func(r *options) { r.noTurns, r.claims = true, true }, nil},
+	{"end the turn of a claim ahead of the pop", func(r *options) { r.order.PassEarly, r.claims = true, true }, nil},
+	{"end the turn of a claim whose pop is parked", func(r *options) {
+		r.order.PassUnsent, r.claims, r.later, r.restless = true, true, true, true
+	}, []mischief{joins, leaves, resets, stops}},
+	{"do not claim again what came back", func(r *options) { r.order.ForgetUndone, r.claims = true, true }, nil},
+	{"claim again without an age", func(r *options) { r.order.ForgetAges, r.claims = true, true }, nil},
+	{"do not end a command with claims in time", func(r *options) { r.order.ForgetLimits, r.claims = true, true }, nil},
+	{"do not return what was popped for who is gone", func(r *options) { r.noReturns, r.claims = true, true }, nil},
 }
 
 // TestBrokenRules shows that the simulation notices.

@@ -13,14 +13,23 @@ import (
 
 const (
 	places = 4 // tracked partitions
-	// The keys of each: two that are set, one that is counted, and two that only transactions set,
-	// to one value.
-	keysPer    = 5
+	// The keys of each: two that are set, one that is counted, two that only transactions set, to one
+	// value, and a list. The value of the list is its place in world.lists.
+	keysPer    = 6
 	ownKeys    = 2
 	counted    = 2
 	pair       = 3
+	elements   = 5
 	stallLimit = 500 * time.Millisecond
 )
+
+// keys is how many keys a place has in this history.
+func (w *world) keys() int {
+	if w.claims {
+		return keysPer
+	}
+	return elements
+}
 
 // placeSet is a set of places.
 type placeSet uint16
@@ -56,6 +65,8 @@ type node struct {
 	fences int           // how often it was
 	holds  [places]*hold // nil: nobody holds it
 	units  [places]*unit // that gather; nil: none does
+	queues [places]queue
+	turns  uint64        // that were given to claims
 	gap    time.Duration // for which the loops have stood still, until they notice
 	inside bool          // they were stopped between looking at the clock and executing a command
 
@@ -214,10 +225,12 @@ func (n *node) pass(v *ownership.View) {
 		before, now := n.serves(old, k), n.serves(v, k)
 		if before && !now {
 			n.w.tracef("%s stops serving %d, epoch %d", n.p.name, k, v.Epoch())
+			n.turnAway(k)
 		}
 		if now && !before {
 			n.w.startsServing(n, k, n.claims == nil || n.claims[n.w.tracked[k]].Kept)
 		}
+		n.serve(k)
 	}
 	if f := n.behind; f != nil {
 		n.behind = nil

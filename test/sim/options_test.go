@@ -28,6 +28,8 @@ type options struct {
 	// holds has the cluster reach the level of this build, and transactions hold partitions. It
 	// needs later.
 	holds bool
+	// claims has clients wait for elements of lists, which others push.
+	claims bool
 	// restless has more happen in less time.
 	restless bool
 	rules
@@ -43,4 +45,6 @@ type rules struct {
 
 	adoptForeign bool // members adopt any table of a later epoch
 	splitUnits   bool // the effects of a transaction reach copies one by one
+	noTurns      bool // a claim that is told that it is ready has no turn
+	noReturns    bool // proxies keep what they have popped for a client that is gone
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -104,6 +105,8 @@ func (x *proxy) do(a order.Action) {
 		x.w.after(x.p, order.SilenceTick, x.tick)
 	case order.Refresh:
 		x.p.agent.refreshSoon()
+	case order.ClaimPop, order.ClaimWait, order.ClaimEnd, order.ClaimArm:
+		a.Session.Owner.(*session).claimed(a)
 	}
 }
 
@@ -160,13 +163,29 @@ func (x *proxy) message(args [][]byte) any {
 		if len(args) == 1 {
 			return pinging{}
 		}
+		if string(args[0]) == pop.String() {
+			k, id := x.w.parseKey(args[1])
+			seconds, _ := strconv.ParseFloat(string(args[2]), 64)
+			return popping{x.commands[id], k, time.Duration(seconds * float64(time.Second))}
+		}
 		return request{commandOf(args[1])}
 	}
 	switch string(args[1]) {
+	case member.VerbClaim:
+		claim, _ := member.ParseClaim(args[2:])
+		k, id := x.w.parseKey(claim.Keys[0])
+		return claiming{x.commands[id], k, claim.Waited, x.w.now}
+	case member.VerbPass:
+		pass, _ := member.ParsePass(args[2:])
+		k, _ := x.w.parseKey(pass.Key)
+		return passing{k, pass.Turn}
+	case member.VerbCancel:
+		token, _ := member.ParseCancel(args[2])
+		return canceling{token}
 	case member.VerbRetry:
 		epoch, _ := member.ParseRetry(args[2])
 		return retrying{epoch}
-	case member.VerbLevel, member.VerbCancel:
+	case member.VerbLevel:
 		return pinging{} // it changes nothing here
 	}
 	wanted, words, _ := member.ParseEach(args[2:])
@@ -193,7 +212,7 @@ func (e *pipeEnd) received(m any) {
 	}
 	p.Heard()
 	if p.IsOpening() {
-		p.AnswersLater = x.w.later
+		p.AnswersLater = x.w.later || x.w.claims
 		x.machine.Opened(p, x.w.now)
 		x.act()
 		return
@@ -201,7 +220,7 @@ func (e *pipeEnd) received(m any) {
 	r := p.Front()
 	switch m := m.(type) {
 	case later:
-		if !x.machine.Later(p, m.token) {
+		if !x.machine.Later(p, m.token, nil) {
 			x.w.violate("a token is out of step")
 		}
 	case pushed:
@@ -214,6 +233,10 @@ func (e *pipeEnd) received(m any) {
 		c, id := r.Part.(*census), r.ID
 		p.Pop()
 		c.answer(id, &m)
+	case []byte:
+		part, id := r.Part, r.ID
+		p.Pop()
+		part.Done(id, m)
 	default:
 		s, seq := r.Session, int(r.Seq)
 		if p.Pop(); s != nil {
@@ -234,7 +257,11 @@ func (x *proxy) completed(p *order.Pipe, m *pushed) {
 		ok = x.machine.RefusedLater(p, m.token, order.Refusal{Epoch: reply.epoch}, x.w.now)
 	default:
 		var r order.Request
-		if r, ok = x.machine.Completed(p, m.token); ok {
+		r, ok = x.machine.Completed(p, m.token)
+		switch claim := reply.(type) {
+		case []byte:
+			r.Part.Done(r.ID, claim)
+		default:
 			r.Session.Owner.(*session).deliver(x.commands[int(r.Seq)], reply)
 		}
 	}

@@ -16,18 +16,20 @@ const (
 	set
 	incr
 	both // a transaction that sets the pair of keys
+	push
+	pop
 	flushAll
 	scan
 )
 
 func (k commandKind) String() string {
-	return [...]string{"GET", "SET", "INCR", "MSET", "FLUSHALL", "SCAN"}[k]
+	return [...]string{"GET", "SET", "INCR", "MSET", "RPUSH", "BLPOP", "FLUSHALL", "SCAN"}[k]
 }
 
 func (k commandKind) everywhere() bool { return k >= flushAll }
 
 // repeatable reports whether the command may be executed twice.
-func (k commandKind) repeatable() bool { return k != incr }
+func (k commandKind) repeatable() bool { return k != incr && k != push }
 
 // pipeKey is what generations belong to.
 type pipeKey struct {
@@ -96,6 +98,7 @@ type nodeEnd struct {
 func (e *nodeEnd) closed() {
 	if n := e.at.node; n != nil && e.pipe != nil {
 		e.pipe.ended = true
+		e.pipe.forget()
 		n.pipes.Ended(n.w.now, e.pipe.key, e.pipe)
 	}
 }
@@ -106,7 +109,9 @@ func (e *nodeEnd) received(m any) {
 		e.c.close(1)
 		return
 	}
-	_, isCommand := m.(request)
+	_, isRequest := m.(request)
+	_, isPop := m.(popping)
+	isCommand := isRequest || isPop
 	late := n.iterate(isCommand)
 	if o, ok := m.(pipeGreeting); ok {
 		e.open(n, o)
@@ -118,13 +123,23 @@ func (e *nodeEnd) received(m any) {
 	}
 	switch m := m.(type) {
 	case request:
-		if c := m.cmd; n.w.holds && c.holds() && p.takes(c, late) {
+		if c := m.cmd; n.w.holds && c.holds() && p.takes(c.place, late) {
 			p.transact(c, late)
 		} else if n.w.later && c.slow() && p.gate.Verdict(n.looped, n.w.tracked[c.place], n.fenced && !late) == ownership.Serve {
 			p.postpone(c, late)
 		} else {
 			e.c.send(1, p.execute(c, late))
 		}
+	case popping:
+		p.pop(m, late)
+	case claiming:
+		p.claim(m, late)
+	case passing:
+		n.endTurn(m.place, m.turn)
+		e.c.send(1, done{})
+	case canceling:
+		p.cancel(m.token)
+		e.c.send(1, done{})
 	case question:
 		e.c.send(1, p.each(m))
 	case retrying:
@@ -152,6 +167,7 @@ func (e *nodeEnd) open(n *node, o pipeGreeting) {
 	n.w.after(n.p, n.w.between(0, time.Millisecond), func() {
 		for _, p := range older {
 			p.superseded = true
+			p.forget()
 			p.c.close(1)
 			n.pipes.Ended(n.w.now, p.key, p)
 		}
@@ -162,12 +178,18 @@ func (e *nodeEnd) open(n *node, o pipeGreeting) {
 // execute answers a command on a key. late: the command had passed the fence when the process was
 // stopped.
 func (p *nodePipe) execute(c *command, late bool) any {
-	n, v, k := p.n, p.n.looped, c.place
-	at := n.w.tracked[k]
-	if p.takes(c, late) {
-		value, gen := n.w.execute(n, c, k, late)
-		return done{value, gen}
+	n, k := p.n, c.place
+	if !p.takes(k, late) {
+		return p.refusal(k)
 	}
+	value, gen := n.w.execute(n, c, k, late)
+	n.serve(k)
+	return done{value, gen}
+}
+
+// refusal refuses a command on a place.
+func (p *nodePipe) refusal(k int) any {
+	n, v, at := p.n, p.n.looped, p.n.w.tracked[k]
 	verdict := p.gate.Verdict(v, at, n.fenced)
 	p.gate.Refused(at)
 	if verdict == ownership.Moved {
@@ -176,10 +198,10 @@ func (p *nodePipe) execute(c *command, late bool) any {
 	return waitFor{v.Epoch()}
 }
 
-// takes reports whether the command is executed now.
-func (p *nodePipe) takes(c *command, late bool) bool {
+// takes reports whether a command on a place is executed now.
+func (p *nodePipe) takes(k int, late bool) bool {
 	n := p.n
-	return p.gate.Verdict(n.looped, n.w.tracked[c.place], n.fenced && !late) == ownership.Serve && n.holds[c.place] == nil
+	return p.gate.Verdict(n.looped, n.w.tracked[k], n.fenced && !late) == ownership.Serve && n.holds[k] == nil
 }
 
 // slow reports whether a node that answers some commands later does so with this one.

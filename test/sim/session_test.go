@@ -23,8 +23,21 @@ type session struct {
 	input  []*command // not taken yet
 	open   []*command // taken and not answered, in their order
 	early  map[*command]any
-	client *client
+	client interface{ answered(*command, any) }
+
+	waits  *command      // a blocking one: no other is taken before its reply
+	claims *order.Claims // of that; nil: it has none
+	timer  int           // counts settings of their timer: older ones are void
+	gone   bool          // the client is
 }
+
+func newSession(x *proxy, client interface{ answered(*command, any) }) *session {
+	s := &session{x: x, early: make(map[*command]any), client: client}
+	s.Owner = s
+	return s
+}
+
+var common = order.Lane{Kind: member.Common, Version: resp.RESP2}
 
 // Take has all requests be copied.
 func (s *session) Take([]byte) order.Body { return nil }
@@ -34,7 +47,7 @@ func (s *session) Keep(int) bool { return true }
 
 // take goes on with the input.
 func (s *session) take() {
-	for len(s.input) > 0 && s.dispatch(s.input[0]) {
+	for len(s.input) > 0 && s.waits == nil && s.dispatch(s.input[0]) {
 		s.input = s.input[1:]
 	}
 }
@@ -42,7 +55,10 @@ func (s *session) take() {
 // dispatch starts a command. False: it must wait.
 func (s *session) dispatch(c *command) bool {
 	m, now := s.x.machine, s.x.w.now
-	lane := order.Lane{Kind: member.Common, Version: resp.RESP2}
+	lane := common
+	if c.kind == pop {
+		return s.block(c)
+	}
 	if c.large || c.kind.everywhere() {
 		lane.Kind = member.Large
 	}
@@ -87,6 +103,12 @@ type failed struct{}
 
 // deliver gives the client its replies in the order of its commands.
 func (s *session) deliver(c *command, reply any) {
+	if c == s.waits {
+		var goesOn bool
+		if reply, goesOn = s.waited(reply); goesOn {
+			return
+		}
+	}
 	s.early[c] = reply
 	for len(s.open) > 0 {
 		first := s.open[0]

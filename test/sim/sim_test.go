@@ -41,7 +41,7 @@ func TestPinned(t *testing.T) {
 
 // seeded is the history of a seed as TestSim runs it.
 func seeded(seed uint64) options {
-	return options{seed: seed, overflows: seed%4 == 0, later: seed%2 == 1, holds: seed%4 == 1}
+	return options{seed: seed, overflows: seed%4 == 0, later: seed%2 == 1, holds: seed%4 == 1, claims: seed%3 == 0}
 }
 
 // TestSim runs random histories and expects every promise to hold in all of them.

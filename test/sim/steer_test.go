@@ -136,7 +136,7 @@ func (a *agent) adopt(t *ring.Table) bool {
 	}
 	a.table = t
 	a.member.Epoch, a.member.Issuer, a.member.TableLevel = t.Epoch, t.Issuer, t.Level
-	a.announce()
+	a.w.adopted(a, t)
 	a.wake()
 	switch {
 	case a.p.node != nil:

@@ -201,10 +201,10 @@ func (s *sender) fill() {
 		return
 	}
 	k, key := s.n.w.place(next.Partition), int(next.Cursor)
-	if key < keysPer && s.feeds.has(k) {
+	if key < s.n.w.keys() && s.feeds.has(k) {
 		s.append(effect{place: k, key: key, value: s.n.data[k].values[key]})
 	}
-	s.machine.Filled(next.Cursor+1, key >= keysPer)
+	s.machine.Filled(next.Cursor+1, key >= s.n.w.keys())
 	s.act()
 }
 

@@ -45,7 +45,17 @@ type command struct {
 	key    int
 	value  int
 	large  bool // it travels in the lane of large requests
+	front  bool // it pushes to the front
 	client *client
+
+	// of a pop
+	wanted  []int         // places
+	limit   time.Duration // 0: none
+	claimed time.Duration // since when it has claims
+	over    bool          // they have ended, or it has popped
+	pops    bool          // it has tried to pop for one of them
+	woken   bool          // by CLIENT UNBLOCK
+	slept   time.Duration // for how long its proxy had stood still before
 
 	floors   [places][keysPer]int // what it must find at least
 	gens     [places]int          // at its beginning
@@ -106,10 +116,15 @@ func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) 
 		values[c.key] = c.value
 	case incr:
 		values[c.key]++
+	case push:
+		values[c.key] = w.withPushed(n, c, k)
 	case flushAll:
 		values, e.clear = [keysPer]int{}, true
 	}
 	w.change(n, c, k, genuine, values, e)
+	if c.kind == push && genuine {
+		w.put(c, k)
+	}
 	return values[c.key], t.gen
 }
 
@@ -135,6 +150,7 @@ func (w *world) checkServer(n *node, c *command, k int, late bool) (genuine bool
 	if t.server != n && !late && (w.apart() || t.unsure) {
 		t.server, t.epoch, t.last = n, n.looped.Epoch(), d.last
 		w.lose(t, [keysPer]int{})
+		w.tear(k, false)
 	}
 	t.unsure = t.unsure && t.server != n || w.apart()
 	genuine = t.server == n
@@ -177,6 +193,7 @@ func (w *world) happened(t *truth, c *command, k int, d *content) {
 			w.violate("FLUSHALL %d is executed on %d after its answer", c.id, k)
 		}
 		w.lose(t, d.values)
+		w.tear(k, true)
 	case (c.kind == set || c.kind == both) && c.value < t.floor[c.key] && !w.apart():
 		w.violate("SET %d of key %d/%d is executed over an acknowledged %d", c.value, k, c.key, t.floor[c.key])
 	}
@@ -221,6 +238,7 @@ func (w *world) startsServing(n *node, k int, kept bool) {
 		w.tracef("of %d there was %v, there is %v", k, valuesOf(t.last), d.values)
 		t.last = d.last
 		w.lose(t, d.values)
+		w.tear(k, false)
 	}
 }
 
@@ -310,7 +328,7 @@ func (w *world) begins(c *command) {
 // ends checks what a client is told.
 func (w *world) ends(c *command, reply any) {
 	c.answered = true
-	if w.apart() {
+	if w.apart() || c.kind == push || c.kind == pop {
 		return
 	}
 	switch m := reply.(type) {
@@ -368,13 +386,17 @@ func (w *world) noteIssued(p *proc, t *ring.Table, heals bool) {
 	if w.takerDies {
 		w.crashTaker(t)
 	}
-	if heals && !w.apart() && !w.adoptForeign {
+	if heals {
+		w.checkHealed(t)
+	}
+	if heals && !w.apart() && !w.adoptForeign && w.issuer.alone == nil {
 		w.violate("%s heals a split though the network never was split", p.name)
 	}
 	if heals && w.atLeast > 0 {
 		w.violate("%s heals a split of which one side should have issued nothing", p.name)
 	}
 	if heals {
+		w.issuer.alone = nil
 		w.lastCut = max(w.lastCut, w.now)
 	}
 }

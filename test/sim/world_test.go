@@ -36,6 +36,7 @@ type world struct {
 	peace     bool                     // nothing bad happens any more
 	calm      bool                     // and all has become well
 	takerDies bool                     // the next node to which a table gives something does
+	issuer    issuer                   // that stands still
 	cutNow    bool                     // nodes are cut off from each other
 	lastCut   time.Duration
 	atLeast   int                     // --min-members
@@ -44,6 +45,9 @@ type world struct {
 
 	truth  []truth         // by place
 	halves map[[2]int]bool // places and values of which transactions that gave up have set one key
+
+	lists    [][]int          // of all times; the first is empty
+	elements map[int]*element // of which it is known what becomes of them
 
 	lines []string // the trace
 	fault string   // the first violation
@@ -88,6 +92,7 @@ type proc struct {
 	left     bool // dead, but it has left in an orderly way
 	stopped  bool
 	since    time.Duration // it is stopped
+	slept    time.Duration // for how long it was, in all
 	deferred []func()
 	conns    []*conn
 
@@ -179,6 +184,7 @@ func (p *proc) resume() {
 	w := p.w
 	p.stopped = false
 	gap := w.now - p.since
+	p.slept += gap
 	w.tracef("%s goes on after %v", p.name, gap.Round(time.Millisecond))
 	if gap > stallLimit/2 {
 		w.hurt(p)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,12 +42,37 @@ func TestMain(m *testing.M) {
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
 		panic(err)
 	}
+	leaveProcessors()
 	a.run()
+}
+
+// begunLow says that this process has the lowest priority.
+const begunLow = "DUNLIN_SOAK_LOW"
+
+// leaveProcessors gives this process the lowest priority: the servers get the processors, as if an
+// attack had its own. Only the thread that asks gets it, and threads that begin later inherit that
+// of another one, so the process begins anew.
+func leaveProcessors() {
+	if os.Getenv(begunLow) != "" {
+		return
+	}
+	runtime.LockOSThread()
+	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, lowestPriority); err != nil {
+		panic(err)
+	}
+	panic(syscall.Exec(os.Args[0], os.Args, append(os.Environ(), begunLow+"=yes")))
 }
 
 // start starts the process that carries out the attack. The end function ends it, and returns what
 // it found wrong.
 func (a attack) start(t testing.TB) (end func() (wrong string)) {
+	t.Helper()
+	_, end = a.launch(t)
+	return end
+}
+
+// launch is start. It returns the process, too.
+func (a attack) launch(t testing.TB) (pid int, end func() (wrong string)) {
 	t.Helper()
 	text, err := json.Marshal(a)
 	if err != nil {
@@ -60,19 +86,15 @@ func (a attack) start(t testing.TB) (end func() (wrong string)) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return func() string {
+	return cmd.Process.Pid, func() string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
 		return out.String()
 	}
 }
 
-// run lets every client repeat its behavior for ever. It leaves the processors to the servers, as if
-// it had its own.
+// run lets every client repeat its behavior for ever.
 func (a attack) run() {
-	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, lowestPriority); err != nil {
-		panic(err)
-	}
 	var all sync.WaitGroup
 	for i, name := range a.Behaviors {
 		for j := range a.Clients {

@@ -138,7 +138,7 @@ func (h *hostile) watchOfMany() {
 	p.ask("EXEC")
 }
 
-// commandInfo asks for a reply of hundreds of megabytes, and reads a little of it.
+// commandInfo asks for what would be a reply of hundreds of megabytes if it were not refused.
 func (h *hostile) commandInfo() {
 	p := h.login(h.anyone())
 	sub := []string{"INFO", "DOCS"}[h.rng.IntN(2)]

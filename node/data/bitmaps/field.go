@@ -203,14 +203,17 @@ func (op *fieldOp) most() int64 {
 	return math.MaxInt64 >> (63 - op.width)
 }
 
-// fieldsAtOnce is how many operations one run executes: about 0.1 ms.
+// fieldsAtOnce is how many operations one run checks or executes: about 0.1 ms.
 const fieldsAtOnce = 1024
 
-// fields is a BITFIELD whose operations were checked.
+// fields is a BITFIELD, of which first all operations are checked, and then executed.
 type fields struct {
-	count    int // of the operations
-	bytes    int // up to which they write; 0: they only read
-	next     int // the argument with which the next run begins
+	count    int    // of the operations, checked so far
+	end      uint64 // behind the last bit that they write; 0: they only read
+	checked  bool   // all are
+	begun    bool   // the first is executed
+	done     int    // so many are
+	next     int    // the argument with which the next run begins
 	overflow overflow
 	grown    bool // the value has got longer
 	written  bool // an operation has changed it
@@ -221,61 +224,77 @@ type fields struct {
 func bitField(r *exec.Request) {
 	locks := r.LockElements()
 	defer locks.Release()
-	var f fields
-	before, again := locks.State.(*fields)
-	if again {
+	f := fields{next: 2}
+	if before, again := locks.State.(*fields); again {
 		f = *before
-	} else if !f.check(r) {
+	}
+	if !f.checked && !f.check(r) {
 		return
 	}
-	first := locks.First
-	t, _, ok := locks.At(first)
+	if !f.checked {
+		f.stop(&locks, f.count)
+		return
+	}
+	t, _, ok := locks.At(locks.First)
 	if !ok {
-		locks.Stop(first, 0)
+		f.stop(&locks, locks.First)
 		return
 	}
-	value, ok := f.value(r, t, again)
+	value, ok := f.value(r, t)
 	if !ok {
 		return
 	}
-	if !again {
+	if !f.begun {
+		f.begun = true
 		r.Out = resp.AppendArray(r.Out, f.count)
 	}
-	end := min(first+fieldsAtOnce, f.count)
-	if !f.execute(r, value, end-first) {
+	if !f.execute(r, value, min(fieldsAtOnce, f.count-f.done)) {
 		return
 	}
-	if end == f.count {
+	if f.done == f.count {
 		if f.written {
 			r.Notify(keyevent.String, "setbit", r.Args[1])
 		}
 		locks.Whole()
 		return
 	}
-	rest := f
-	locks.State = &rest
 	locks.Hold()
-	locks.Stop(end, 0)
+	f.stop(&locks, f.count+f.done)
 }
 
-// check checks all operations. If they cannot be executed, it answers the error and returns false.
+// stop has the command go on later. The state is a copy, so that a short one allocates nothing.
+func (f *fields) stop(locks *exec.KeyLocks, at int) {
+	state := *f
+	locks.State = &state
+	locks.Stop(at, 0)
+}
+
+// check checks the next operations. If one cannot be executed, it answers the error and returns false.
 func (f *fields) check(r *exec.Request) bool {
-	f.next = 2
-	end := uint64(0) // behind the last bit that is written
-	for ops := (fieldOps{args: r.Args[2:]}); ; f.count++ {
+	ops, most := fieldOps{args: r.Args[f.next:], overflow: f.overflow}, fieldsAtOnce
+	if r.Rewrite != nil {
+		most = len(r.Args) // they were checked before, and another run would not have the value that was made
+	}
+	for range most {
 		op, more, refusal := ops.next()
 		if refusal != "" {
 			r.Fail(refusal)
 			return false
 		}
 		if !more {
+			f.checked = true
 			break
 		}
 		if op.kind != getField {
-			end = max(end, op.at+uint64(op.width))
+			f.end = max(f.end, op.at+uint64(op.width))
 		}
+		f.count++
 	}
-	if f.bytes = int((end + 7) / 8); f.bytes > 0 && r.Cmd.ID == command.BitFieldRO {
+	f.next, f.overflow = len(r.Args)-len(ops.args), ops.overflow
+	if f.checked {
+		f.next, f.overflow = 2, wrap
+	}
+	if f.checked && f.end > 0 && r.Cmd.ID == command.BitFieldRO {
 		r.Fail(errFieldReadOnly)
 		return false
 	}
@@ -284,14 +303,14 @@ func (f *fields) check(r *exec.Request) bool {
 
 // value returns the key's value, extended if the operations need that. It grows even if OVERFLOW
 // FAIL then refuses them all. ok is false if the command is answered, or will run again.
-func (f *fields) value(r *exec.Request, t engine.Txn, again bool) (value []byte, ok bool) {
-	if f.bytes > 0 {
-		value, grown, ok := bitsToWrite(r, t, f.bytes)
+func (f *fields) value(r *exec.Request, t engine.Txn) (value []byte, ok bool) {
+	if f.end > 0 {
+		value, grown, ok := bitsToWrite(r, t, int((f.end+7)/8))
 		f.grown = f.grown || grown
 		return value, ok
 	}
 	item, found, ok := r.FindString(t, r.Args[1])
-	if !again {
+	if !f.begun {
 		r.Lookup(found, r.Args[1])
 	}
 	if ok && found {
@@ -316,6 +335,7 @@ func (f *fields) execute(r *exec.Request, value []byte, n int) bool {
 			r.ReplyNull()
 		}
 	}
+	f.done += n
 	f.next, f.overflow = len(r.Args)-len(ops.args), ops.overflow
 	return true
 }

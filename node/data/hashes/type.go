@@ -95,7 +95,7 @@ func apply(v engine.Parts, delta []byte) error {
 	return err
 }
 
-func dump(v engine.Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
+func dump(v engine.Parts, from engine.Place, dst []byte, atMost int) (delta []byte, next engine.Place, done bool) {
 	t := tableOf(v, 0)
 	return t.Dump(from, dst, atMost)
 }

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"context"
+	"math"
 
 	"github.com/dunlin-cache/dunlin/internal/glob"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -72,22 +73,6 @@ func flushOptionsOK(options [][]byte) bool {
 	return false
 }
 
-// CountSlot returns how many keys the slot holds, for CLUSTER COUNTKEYSINSLOT. It visits all keys
-// of the slot's partition.
-func CountSlot(e *engine.Engine, slot uint16, now int64) int64 {
-	count := int64(0)
-	p := ring.Partition(slot)
-	for cursor, done := uint64(0), false; !done; {
-		cursor, done = e.Walk(p, cursor, walkStep, now, func(item engine.Item) bool {
-			if ring.Slot(item.Key()) == slot {
-				count++
-			}
-			return true
-		})
-	}
-	return count
-}
-
 // maxKeysReply limits the reply of KEYS, in bytes. Redis has no such limit and can run out of
 // memory.
 const maxKeysReply = 32 << 20
@@ -104,13 +89,10 @@ func keys(r *exec.Request) {
 		return
 	}
 	r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet, reply *exec.Gathered) {
-		list := keyList{ctx: ctx, heap: heap, reply: reply}
-		if problem := list.gather(e, covered, pattern, now); problem != "" {
-			reply.End()
-			reply.Head = resp.AppendError(nil, problem)
-			return
-		}
-		reply.Head = resp.AppendArray(nil, list.found)
+		list := keyList{ctx: ctx, heap: heap, reply: reply, most: math.MaxInt}
+		list.answer(list.gather(e, covered, now, func(key []byte) (cost int, matches bool) {
+			return pattern.Cost(key), pattern.Match(key)
+		}))
 	})
 }
 
@@ -122,28 +104,40 @@ type keyList struct {
 	batch []byte // keys that were found under the present lock
 	size  int    // bytes of all keys
 	found int
+	most  int // how many keys are wanted
+}
+
+// answer makes the reply, which is the keys, or what went wrong.
+func (l *keyList) answer(problem string) {
+	if problem != "" {
+		l.reply.End()
+		l.reply.Head = resp.AppendError(nil, problem)
+		return
+	}
+	l.reply.Head = resp.AppendArray(nil, l.found)
 }
 
 // mostBatch is about how many bytes of keys are found under one lock.
 const mostBatch = 32 << 10
 
-// gather lists the keys of the partitions. It runs in a goroutine, and locks a shard for walkStep
-// items at a time, or for fewer if the pattern is costly. It returns what went wrong, if anything did.
-func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, pattern *glob.Pattern, now int64) (problem string) {
+// gather lists the keys of the partitions that match. It runs in a goroutine, and locks a shard for
+// walkStep items at a time, or for fewer if it is costly to look at one. It returns what went wrong, if
+// anything did.
+func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, now int64, look func(key []byte) (cost int, matches bool)) (problem string) {
 	collect := func(item engine.Item) (cost int, more bool) {
 		key := item.Key()
-		cost = pattern.Cost(key)
-		if pattern.Match(key) {
+		cost, matches := look(key)
+		if matches && l.found < l.most {
 			l.batch = resp.AppendBulk(l.batch, key)
 			l.found++
 		}
-		return cost, l.ctx.Err() == nil && len(l.batch) < mostBatch
+		return cost, l.ctx.Err() == nil && len(l.batch) < mostBatch && l.found < l.most
 	}
 	for p := range uint16(ring.Partitions) {
 		if !covered.Has(p) {
 			continue
 		}
-		for cursor, done := uint64(0), false; !done; {
+		for cursor, done := uint64(0), false; !done && l.found < l.most; {
 			cursor, done = l.step(e, p, cursor, now, collect)
 			l.size += len(l.batch)
 			switch {

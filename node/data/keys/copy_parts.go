@@ -16,7 +16,7 @@ import (
 // the command holds its partition.
 type copying struct {
 	from, to []byte
-	dump     func(v engine.Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool)
+	dump     func(v engine.Parts, from engine.Place, dst []byte, atMost int) (delta []byte, next engine.Place, done bool)
 
 	key     engine.AsideKey
 	live    bool // the copy is there, or was
@@ -25,7 +25,7 @@ type copying struct {
 	long    engine.Pin    // the next part, if it is too long to be copied under a lock
 	staged  engine.Staged // its copy
 	fillers []int         // numbers of this plane that the original does not use
-	place   uint64        // in the log's snapshot
+	place   engine.Place  // in the log's snapshot
 	noted   bool          // that is complete
 
 	e   *engine.Engine

@@ -29,8 +29,8 @@ func dump(r *exec.Request) {
 	}
 	typ := r.Types.Of(item)
 	switch {
-	case typ.Collection != nil:
-		dumpCollection(r, t, typ, item)
+	case typ.Collection != nil || typ.Payloads != nil:
+		dumpParts(r, t, typ, item)
 	case typ.AppendDump == nil:
 		r.Fail(exec.ErrWrongType)
 	case len(item.Value()) > MaxDump:

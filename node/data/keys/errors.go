@@ -19,6 +19,7 @@ const (
 	errFormat        = "ERR Bad data format"
 	ErrNoFrequency   = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. " + errSwitched
 	ErrNoIdleTime    = "ERR An LFU maxmemory policy is selected, idle time not tracked. " + errSwitched
+	errNotInMulti    = "ERR Command not allowed inside a transaction"
 	errSwitched      = "Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
 )
 

@@ -38,5 +38,10 @@ var Family = exec.Family{
 		command.Keys:           keys,
 		command.Scan:           scan,
 		command.RandomKey:      randomKey,
+
+		command.ClusterScan:            clusterScan,
+		command.ClusterCountKeysInSlot: slotsCounted(sumOfSlots),
+		command.ClusterGetKeysInSlot:   keysInSlot,
+		command.ClusterSlotStats:       slotsCounted(statsOfSlots),
 	},
 }

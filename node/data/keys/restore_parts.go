@@ -17,6 +17,14 @@ const restoreSmall = 2 << 10
 // restorePacked stores a collection whose payload is short, if it makes a packed value. done is
 // false, and nothing has changed, if it does not.
 func restorePacked(r *exec.Request, t engine.Txn, typ *exec.Type, payload []byte, at int64) (done bool, err error) {
+	if typ.Payloads != nil {
+		value, fits, err := typ.Payloads.ReadSmall(r.Worker.Body[:0], payload)
+		if !fits || err != nil {
+			return err != nil, err
+		}
+		defer r.Worker.KeepBody(value)
+		return true, restoreAs(r, t, at, func() error { return t.Set(r.Args[1], value, typ.ID, at) })
+	}
 	all, err := rdb.ReadElements(payload)
 	if err != nil {
 		return true, err
@@ -53,8 +61,11 @@ type aside struct {
 // errEvicted is the error for a value that was evicted while it was built.
 var errEvicted = errors.New("evicted")
 
-// build reads all elements.
+// build reads the payload.
 func (a *aside) build(ctx context.Context, w *exec.Rewrite, payload []byte) error {
+	if a.typ.Payloads != nil {
+		return a.buildFrom(ctx, w, payload)
+	}
 	all, err := rdb.ReadElements(payload)
 	if err != nil {
 		return err
@@ -82,11 +93,88 @@ func (a *aside) build(ctx context.Context, w *exec.Rewrite, payload []byte) erro
 }
 
 func (a *aside) begin() (err error) {
+	own := 0
+	if a.typ.Payloads != nil {
+		own = a.typ.Payloads.Own
+	} else {
+		own = a.typ.Collection.Own
+	}
 	t := a.e.Lock(a.p, a.now)
 	defer t.Unlock()
-	a.key, _, err = t.NewAside(a.typ.ID, a.typ.Collection.Own)
+	a.key, _, err = t.NewAside(a.typ.ID, own)
 	a.live = err == nil
 	return err
+}
+
+// buildFrom builds the value of a type with Payloads.
+func (a *aside) buildFrom(ctx context.Context, w *exec.Rewrite, payload []byte) error {
+	value, fits, err := a.typ.Payloads.ReadSmall(nil, payload)
+	if fits || err != nil {
+		a.packed = value
+		return err
+	}
+	from, err := a.typ.Payloads.Restore(payload, w)
+	if err != nil {
+		return err
+	}
+	defer from.Release()
+	if err := a.begin(); err != nil {
+		return err
+	}
+	for {
+		more, err := from.Read(ctx)
+		if err == nil {
+			err = ctx.Err()
+		}
+		switch {
+		case err != nil:
+			return err
+		case !more:
+			return a.note(ctx)
+		}
+		if err := a.addFrom(from); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *aside) addFrom(from exec.Restorer) error {
+	t := a.e.Lock(a.p, a.now)
+	defer t.Unlock()
+	v, ok := t.Aside(&a.key)
+	if !ok {
+		return errEvicted
+	}
+	return from.Add(t, v)
+}
+
+// note logs what was added, as for a snapshot, in slices.
+func (a *aside) note(ctx context.Context) error {
+	for place, done := (engine.Place{}), false; !done; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if place, done, err = a.noteFrom(place); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *aside) noteFrom(place engine.Place) (next engine.Place, done bool, err error) {
+	t := a.e.Lock(a.p, a.now)
+	defer t.Unlock()
+	v, ok := t.Aside(&a.key)
+	switch {
+	case !ok:
+		return place, false, errEvicted
+	case !v.Fed():
+		return place, true, nil
+	}
+	delta, next, done := a.typ.Form.Dump(v, place, nil, noteBytes)
+	v.Note(delta)
+	return next, done, nil
 }
 
 // restoreBytes is about how many bytes of elements are added under one lock.

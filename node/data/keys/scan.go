@@ -24,52 +24,52 @@ type scanQuery struct {
 	pattern *glob.Pattern // nil: every key. It has a view of the command's arguments
 	byType  bool
 	typ     *exec.Type // with byType; nil, which no key has, for an unknown name: as in Redis, nothing is found
+	slot    int        // of the keys; noSlot: any
 }
 
-// parseScan reads a SCAN's arguments behind its name. errText is "" if they are right.
-func parseScan(types *exec.Types, args [][]byte) (q scanQuery, errText string) {
-	q.count = defaultScanCount
-	cursor, ok := member.ParseCursor(args[0])
-	if !ok {
-		return q, errInvalidCursor
-	}
-	q.cursor = cursor
+const noSlot = -1
+
+// parse reads the options of SCAN. errText is "" if they are right.
+func (q *scanQuery) parse(types *exec.Types, options [][]byte) (errText string) {
 	var pattern []byte
-	for i := 1; i < len(args); i += 2 {
-		if i+1 == len(args) {
-			return q, exec.ErrSyntax
+	for i := 0; i < len(options); i += 2 {
+		if i+1 == len(options) {
+			return exec.ErrSyntax
 		}
-		value := args[i+1]
+		value := options[i+1]
 		switch {
-		case exec.Is(args[i], "COUNT"):
+		case exec.Is(options[i], "COUNT"):
 			n, ok := resp.ParseInt(value)
 			if !ok {
-				return q, exec.ErrNotInteger
+				return exec.ErrNotInteger
 			}
 			if n < 1 {
-				return q, exec.ErrSyntax
+				return exec.ErrSyntax
 			}
 			q.count = int(min(n, maxScanCount))
-		case exec.Is(args[i], "MATCH"):
+		case exec.Is(options[i], "MATCH"):
 			pattern = value
-		case exec.Is(args[i], "TYPE"):
+		case exec.Is(options[i], "TYPE"):
 			q.byType, q.typ = true, types.ByName(value)
 		default:
-			return q, exec.ErrSyntax
+			return exec.ErrSyntax
 		}
 	}
 	if pattern == nil || string(pattern) == "*" { // these match every key
-		return q, ""
+		return ""
 	}
 	var err error
 	if q.pattern, err = glob.Compile(pattern); err != nil {
-		return q, err.Error()
+		return err.Error()
 	}
-	return q, ""
+	return ""
 }
 
 func (q *scanQuery) matches(item engine.Item) bool {
 	if q.byType && (q.typ == nil || item.Type() != q.typ.ID) {
+		return false
+	}
+	if q.slot != noSlot && int(ring.Slot(item.Key())) != q.slot {
 		return false
 	}
 	return q.pattern == nil || q.pattern.Match(item.Key())
@@ -133,8 +133,13 @@ func replyKeys(r *exec.Request, found int, body []byte) {
 
 // scan: SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
 func scan(r *exec.Request) {
-	q, errText := parseScan(r.Types, r.Args[1:])
-	if errText != "" {
+	cursor, ok := member.ParseCursor(r.Args[1])
+	if !ok {
+		r.Fail(errInvalidCursor)
+		return
+	}
+	q := scanQuery{cursor: cursor, count: defaultScanCount, slot: noSlot}
+	if errText := q.parse(r.Types, r.Args[2:]); errText != "" {
 		r.Fail(errText)
 		return
 	}

@@ -90,6 +90,6 @@ func bMove(r *exec.Request, from, to end) {
 			r.ReplyNull()
 			return
 		}
-		r.Await(t, exec.Await{Type: engine.TypeList, Keys: r.Args[1:2], Limit: limit})
+		r.Await(t, exec.Await{Wish: engine.Wish{Type: engine.TypeList, Keys: r.Args[1:2]}, Limit: limit})
 	})
 }

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
@@ -153,4 +154,37 @@ func ownBytes(v engine.Parts, pin *engine.ValuePin) []byte {
 		return pin.Own()
 	}
 	return v.Own()
+}
+
+// AwayRoom is what is reserved for a string of n bytes that AddAway will store.
+func AwayRoom(v engine.Parts, s []byte, n int) int { return awayRoom(v, s, n) }
+
+// AddAway stores a string in a part of its own, which was reserved. It takes a staged string over that was
+// offered. The string may have n bytes, more than are there: they are undefined until they are filled.
+func AddAway(v engine.Parts, plane int, s []byte, n int) (number int, err error) {
+	return addAway(v, plane, &probe{code: codeAway, s: s, long: n})
+}
+
+// AwayString is a view of the string in such a part.
+func AwayString(part []byte) []byte { return awayString(part) }
+
+// FillAway writes bytes of a string in a part of its own. The error is ErrMalformed if it has not so many.
+func FillAway(v engine.Parts, plane, number, offset int, s []byte) error {
+	part := v.Edit(plane, number)
+	if part == nil { // somebody reads it
+		n := len(v.Part(plane, number))
+		if err := v.Reserve(n); err != nil {
+			return err
+		}
+		var err error
+		if part, err = v.Resize(plane, number, n); err != nil {
+			return err
+		}
+	}
+	dst := awayString(part)
+	if offset < 0 || offset > len(dst)-len(s) {
+		return fmt.Errorf("%w: a fill beyond the end of a string", ErrMalformed)
+	}
+	copy(dst[offset:], s)
+	return nil
 }

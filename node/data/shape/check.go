@@ -95,7 +95,7 @@ func (c *treeCheck) index() error {
 	if !t.Ranked || n == 0 && c.count == 0 {
 		return nil
 	}
-	if n != t.V.Count(t.Index) || !t.index().names(n) {
+	if n != t.V.Count(t.Index) || !t.index().numbersFit(n) {
 		return fmt.Errorf("an index has %d buckets with numbers below %d, for %d leaves", t.V.Count(t.Index), n, t.V.Len(t.Leaves))
 	}
 	stale := map[int]int{} // by leaf

@@ -31,7 +31,7 @@ func TestDeltas(t *testing.T) {
 		from, to := openEngine(t, 64<<20).Lock(1, 1), openEngine(t, 64<<20).Lock(1, 1)
 		owner, copied := makeTable(t, from, "k", 2), makeTable(t, to, "k", 2)
 		var w Work
-		begin, place, begun, done := r.IntN(300), uint64(0), false, false
+		begin, place, begun, done := r.IntN(300), engine.Place{}, false, false
 		for i := 0; i < 600 || !done; i++ {
 			delta := changeAtRandom(t, r, owner, &w)
 			if begun {

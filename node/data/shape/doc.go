@@ -57,8 +57,8 @@
 //   - An operation on an element changes two blocks at most, and a block has at most maxBlock bytes.
 //     An operation on an entry of a tree changes the leaf, a neighbour of it, and as much on each
 //     level above; in a ranked tree also a bucket for each entry that changes leaf, and the parent's
-//     number in the children of a node that is split or merged. Table.Reserve splits as many blocks as the elements are worth.
-//     DeleteSome, Expire, Each, Scan and Walk stop where the caller says, or after a block; Scan also in
+//     number in the children of a node that is split or merged. Table.Reserve splits as many blocks as the elements
+//     are worth. DeleteSome, Expire, Each, Scan and Walk stop where the caller says, or after a block; Scan also in
 //     a block of long strings.
 //   - Bytes of peers and payloads become a packed value only through CheckPacked. A value with parts
 //     is never taken over as bytes: its elements are set one by one.

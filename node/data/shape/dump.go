@@ -35,14 +35,14 @@ const (
 // salt that is made of them would have all of the first ones in one block. So a dump has several
 // passes. Each has about as many elements as all before it together, chosen by the front of their
 // hashes, and finds a table with blocks for them.
-func (t *Table) Dump(from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
+func (t *Table) Dump(from engine.Place, dst []byte, atMost int) (delta []byte, next engine.Place, done bool) {
 	p := decodePlace(from, t.Len(), atMost)
 	for start := len(dst); ; p.pass, p.place, p.unit = p.pass-1, 0, 0 {
 		if dst, done = t.dumpPass(&p, dst, start, atMost); !done {
 			return dst, p.encode(), false
 		}
 		if p.pass == 0 {
-			return dst, 0, true
+			return dst, engine.Place{}, true
 		}
 	}
 }
@@ -57,7 +57,8 @@ type dumpPlace struct {
 
 // decodePlace decodes a place. At the beginning of a dump of count elements it decides how many passes
 // there are.
-func decodePlace(from uint64, count, atMost int) (p dumpPlace) {
+func decodePlace(place engine.Place, count, atMost int) (p dumpPlace) {
+	from := place[0]
 	if p.blocks = dumpBlocks; atMost == math.MaxInt {
 		p.blocks = math.MaxInt
 	}
@@ -72,9 +73,9 @@ func decodePlace(from uint64, count, atMost int) (p dumpPlace) {
 	return p
 }
 
-func (p *dumpPlace) encode() uint64 {
+func (p *dumpPlace) encode() engine.Place {
 	passes := uint64(p.passes)<<passBits | uint64(p.pass)
-	return (passes<<orderBits|p.place)<<unitBits | uint64(p.unit)
+	return engine.Place{(passes<<orderBits|p.place)<<unitBits | uint64(p.unit)}
 }
 
 // isPassOf reports whether an entry belongs to the present pass: by how many bits its hash begins with
@@ -126,7 +127,7 @@ func (t *Table) dumpPass(p *dumpPlace, dst []byte, start, atMost int) (delta []b
 // NoteAll logs all elements of a table that has just been made.
 func (t *Table) NoteAll(w *Work) {
 	if w.tooLong = t.V.Bytes() > engine.MaxNote; t.V.Fed() && !w.tooLong {
-		w.delta, _, _ = t.Dump(0, w.delta[:0], math.MaxInt)
+		w.delta, _, _ = t.Dump(engine.Place{}, w.delta[:0], math.MaxInt)
 	}
 	w.Note(t.V)
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
 // TestDumpOfEqualHashes holds a snapshot to the long elements that have one hash, as a cursor has
@@ -31,7 +33,7 @@ func TestDumpOfEqualHashes(t *testing.T) {
 			m.set([][]byte{[]byte(key), []byte(want[key])}, 0)
 			to.Delete([]byte(key))
 		}
-		for place, done := uint64(0), false; !done; {
+		for place, done := (engine.Place{}), false; !done; {
 			var delta []byte
 			if delta, place, done = from.Dump(place, nil, longString); len(delta) > 4*longString {
 				t.Fatalf("a delta has %d bytes", len(delta))
@@ -62,7 +64,7 @@ func TestDumpOfTheNextLongElement(t *testing.T) {
 		m.set([][]byte{[]byte(key), []byte(values[key])}, 0)
 	}
 	first := ""
-	for place, done := uint64(0), false; !done; {
+	for place, done := (engine.Place{}), false; !done; {
 		var delta []byte
 		delta, place, done = from.Dump(place, nil, longString)
 		mustApply(t, to, delta)
@@ -107,7 +109,7 @@ func TestDumpOfManyElements(t *testing.T) {
 			}
 			w.Forget()
 			calls := 0
-			for place, done := uint64(0), false; !done; calls++ {
+			for place, done := (engine.Place{}), false; !done; calls++ {
 				var delta []byte
 				delta, place, done = owner.Dump(place, nil, 20_000)
 				mustApply(t, copied, delta)

@@ -17,7 +17,7 @@ func (x leafIndex) reserve(h uint32, count int) error {
 			return err
 		}
 	}
-	if err := x.reserveNames(); err != nil {
+	if err := x.reserveNumbers(); err != nil {
 		return err
 	}
 	n := x.v.Len(x.plane)
@@ -41,10 +41,10 @@ func (x leafIndex) reserve(h uint32, count int) error {
 	return err
 }
 
-// reserveNames splits buckets until the words have room for the numbers of all leaves, and of those
+// reserveNumbers splits buckets until the words have room for the numbers of all leaves, and of those
 // that an insertion may add. Mostly they have.
-func (x leafIndex) reserveNames() error {
-	for n := x.v.Len(x.plane); !x.names(n); n++ {
+func (x leafIndex) reserveNumbers() error {
+	for n := x.v.Len(x.plane); !x.numbersFit(n); n++ {
 		if n == 1<<hashBits || !x.split(n) {
 			return engine.ErrMemory
 		}
@@ -52,9 +52,9 @@ func (x leafIndex) reserveNames() error {
 	return nil
 }
 
-// names reports whether the words of an index of n buckets have room for the numbers of all leaves,
+// numbersFit reports whether the words of an index of n buckets have room for the numbers of all leaves,
 // and of those that an insertion may add.
-func (x leafIndex) names(n int) bool {
+func (x leafIndex) numbersFit(n int) bool {
 	level := uint(bits.Len(uint(n)) - 1)
 	return x.v.Len(x.leaves)+moreLeaves <= 1<<(leafBits+level)
 }
@@ -119,7 +119,7 @@ func (x leafIndex) split(n int) bool {
 
 // shrinks reports whether an index of n buckets has more of them than it should for so many entries.
 func (x leafIndex) shrinks(n, count int) bool {
-	return n > 1 && count < n*indexFull/2 && x.names(n-1)
+	return n > 1 && count < n*indexFull/2 && x.numbersFit(n-1)
 }
 
 // splitFrom is the bucket that the last one was split from.

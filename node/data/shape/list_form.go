@@ -36,8 +36,7 @@ const (
 )
 
 // ListForm is the form of values that are a List and nothing else. The place of a snapshot is the
-// position of the next element, and in the upper half how many bytes of that one are dumped, if it
-// is dumped in pieces.
+// position of the next element, and how many bytes of that one are dumped, if it is dumped in pieces.
 var ListForm = engine.Form{Apply: applyList, Dump: dumpList, Within: listWithin, Expire: func(engine.Parts) {}}
 
 type delta []byte
@@ -247,31 +246,17 @@ func (l *List) fill(position, offset int, s []byte) error {
 	if !ok {
 		return fmt.Errorf("%w: a fill of a short element", ErrMalformed)
 	}
-	part := l.V.Edit(l.Away, number)
-	if part == nil { // somebody reads it
-		n := len(l.V.Part(l.Away, number))
-		if err := l.V.Reserve(n); err != nil {
-			return err
-		}
-		var err error
-		if part, err = l.V.Resize(l.Away, number, n); err != nil {
-			return err
-		}
-	}
-	dst := awayString(part)
-	if offset+len(s) > len(dst) {
-		return fmt.Errorf("%w: a fill beyond the end of an element", ErrMalformed)
-	}
-	copy(dst[offset:], s)
-	return nil
+	return FillAway(l.V, l.Away, number, offset, s)
 }
 
 // Of a place: the position, and how much of that element is dumped.
-func placeOf(position, offset int) uint64     { return uint64(offset)<<32 | uint64(position) }
-func splitPlace(p uint64) (position, off int) { return int(uint32(p)), int(p >> 32) }
+func placeOf(position, offset int) engine.Place {
+	return engine.Place{uint64(position), uint64(offset)}
+}
+func splitPlace(p engine.Place) (position, off int) { return int(p[0]), int(p[1]) }
 
 // dumpList appends a delta with the elements from a place on.
-func dumpList(v engine.Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
+func dumpList(v engine.Parts, from engine.Place, dst []byte, atMost int) (delta []byte, next engine.Place, done bool) {
 	l := ListOf(v, nil)
 	position, offset := splitPlace(from)
 	if offset > 0 || position < l.Len() && l.At(position).First.Len() > maxPiece {
@@ -332,7 +317,7 @@ func (l *List) dumpLong(position, offset int, dst []byte) (delta []byte, next in
 
 // listWithin appends what of a delta concerns the elements in front of a place: those that a
 // receiver has in the middle of a snapshot, of which the last may lack bytes.
-func listWithin(_ engine.Parts, d []byte, place uint64, dst []byte) (within []byte, next uint64) {
+func listWithin(_ engine.Parts, d []byte, place engine.Place, dst []byte) (within []byte, next engine.Place) {
 	have, offset := splitPlace(place) // elements that the receiver has whole, and bytes of the next one
 	for len(d) > 0 {
 		c, rest, err := nextChange(d)

@@ -26,8 +26,8 @@ func openShared(tb testing.TB, maxBytes, share int64) *engine.Engine {
 	tb.Helper()
 	form := engine.Form{
 		Apply: func(engine.Parts, []byte) error { return nil },
-		Dump: func(_ engine.Parts, _ uint64, dst []byte, _ int) ([]byte, uint64, bool) {
-			return dst, 0, true
+		Dump: func(_ engine.Parts, _ engine.Place, dst []byte, _ int) ([]byte, engine.Place, bool) {
+			return dst, engine.Place{}, true
 		},
 	}
 	e, err := engine.New(engine.Config{

@@ -33,7 +33,7 @@ const (
 //
 // In a ranked tree entries are in the order of their rank, and of their first strings where ranks
 // are equal, and an index finds them by their first string (leaf_index.go). Leaves and nodes know
-// their parents, so the way from the root to an entry is found from its leaf (tree_names.go). In any
+// their parents, so the way from the root to an entry is found from its leaf (tree_spot.go). In any
 // other tree entries stand where they are inserted.
 //
 // A Tree is a small value, made by the type of the value for each command.
@@ -349,7 +349,7 @@ func (t *Tree) Walk(position int, f func(x Entry) bool) (next int) {
 		w := t.to(position)
 		b := block(t.part(t.Leaves, w.leaf))
 		if t.Ranked && t.Items == 1 {
-			walked := t.walkNames(b, w.entry, f)
+			walked := t.walkSingles(b, w.entry, f)
 			if position += walked; w.entry+walked < b.count() {
 				return position
 			}
@@ -368,9 +368,9 @@ func (t *Tree) Walk(position int, f func(x Entry) bool) (next int) {
 	return position
 }
 
-// walkNames calls f for the entries of a ranked leaf from one on, until it returns false, and returns
+// walkSingles calls f for the entries of one item of a ranked leaf, from one on, until it returns false, and returns
 // for how many it has returned true. It is what Walk does elsewhere, in half of the time.
-func (t *Tree) walkNames(b block, e int, f func(x Entry) bool) (walked int) {
+func (t *Tree) walkSingles(b block, e int, f func(x Entry) bool) (walked int) {
 	off := b.offset(e)
 	last := len(b) - b.count()*(leafFront+1)
 	for at := len(b) - (e+1)*(leafFront+1); at >= last; at -= leafFront + 1 {

@@ -72,15 +72,15 @@ func (t *Tree) hasAwayIn(number, n int) bool {
 // tree may change between two calls: so a bucket is dumped again until its long entries are through,
 // which go one hash at a time.
 func (t *Tree) Dump(
-	from uint64, dst []byte, atMost int, add func(dst []byte, x Entry) []byte,
-) (delta []byte, next uint64, done bool) {
+	from engine.Place, dst []byte, atMost int, add func(dst []byte, x Entry) []byte,
+) (delta []byte, next engine.Place, done bool) {
 	p := decodePlace(from, t.Len(), atMost)
 	for start := len(dst); ; p.pass, p.place = p.pass-1, 0 {
 		if dst, done = t.dumpPass(&p, dst, start, atMost, add); !done {
 			return dst, p.encode(), false
 		}
 		if p.pass == 0 {
-			return dst, 0, true
+			return dst, engine.Place{}, true
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+
+	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
 // changingTree is a ranked tree that changes at random: of 4,000 members, 3,000 always stay, whatever
@@ -123,7 +125,7 @@ func TestScanWeighsFew(t *testing.T) {
 // What a snapshot says, and the changes since it began, make what the tree has.
 func TestDumpOfChangingTree(t *testing.T) {
 	c := newChangingTree(t)
-	for place, done := uint64(0), false; !done; c.change() {
+	for place, done := (engine.Place{}), false; !done; c.change() {
 		var delta []byte
 		delta, place, done = c.Dump(place, nil, 4<<10, func(dst []byte, x Entry) []byte {
 			return AppendSet(dst, x.First.Append(nil), fmt.Append(nil, x.Rank))

@@ -56,7 +56,7 @@ func apply(v engine.Parts, delta []byte) error {
 	})
 }
 
-func dump(v engine.Parts, from uint64, dst []byte, atMost int) (delta []byte, next uint64, done bool) {
+func dump(v engine.Parts, from engine.Place, dst []byte, atMost int) (delta []byte, next engine.Place, done bool) {
 	b := openBig(v, nil)
 	return b.tree.Dump(from, dst, atMost, func(dst []byte, x shape.Entry) []byte {
 		var number shape.Decimal

@@ -13,6 +13,18 @@ const (
 	errLCSMemory    = "ERR Insufficient memory, failed allocating transient memory for LCS"
 	errNumKeys      = "ERR invalid numkeys value"
 	errPairs        = "ERR wrong number of key-value pairs"
+
+	// Of Redis 8.
+	errConditionType = "ERR Key should be of string type if conditions are specified"
+	errCondition     = "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE"
+	errDigest        = "ERR must be exactly 16 hexadecimal characters"
+
+	errExpiryMissing     = "ERR ENX flag requires an expiration"
+	errBounds            = "ERR LBOUND can't be greater than UBOUND"
+	errAppliedOverflow   = "ERR applied increment would overflow"
+	errAppliedInfinity   = "ERR applied increment would be Infinity"
+	errInfiniteIncrement = "ERR BYFLOAT increment cannot be Infinity"
+	errInfiniteValue     = "ERR value cannot be Infinity"
 )
 
 // Dunlin's own texts, for errors that Redis does not have.

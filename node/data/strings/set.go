@@ -1,23 +1,12 @@
 package strings
 
 import (
-	"bytes"
 	"math"
 
 	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
-)
-
-// condition is what a SET depends on.
-type condition uint8
-
-const (
-	always condition = iota
-	ifMissing
-	ifPresent
-	ifEqual
 )
 
 // grammar says which options a command has.
@@ -32,15 +21,19 @@ const (
 // setOptions are the options of SET, GETEX and MSETEX, which have most of them in common.
 type setOptions struct {
 	condition condition
-	equal     []byte // SET: what the value must be, for ifEqual
-	get       bool   // SET: answer the old value
-	keepTTL   bool   // SET, MSETEX
-	persist   bool   // GETEX
+	operand   int  // SET: the argument with which the condition compares the value
+	get       bool // SET: answer the old value
+	keepTTL   bool // SET, MSETEX
+	persist   bool // GETEX
+	expiry
+}
 
-	// The expiry: the option that gave it and its argument, nil for none.
-	expire   []byte
-	seconds  bool // EX, EXAT; otherwise milliseconds
-	absolute bool // EXAT, PXAT
+// expiry is an option that says when a key expires.
+type expiry struct {
+	given    bool
+	time     []byte // its argument; one that was uploaded is nil, and no number
+	seconds  bool   // EX, EXAT; otherwise milliseconds
+	absolute bool   // EXAT, PXAT
 }
 
 // conflicts reports whether an expiry of this kind contradicts an earlier option. As in Redis, the
@@ -49,27 +42,28 @@ func (o *setOptions) conflicts(seconds, absolute bool) bool {
 	if o.keepTTL || o.persist {
 		return true
 	}
-	return o.expire != nil && (o.seconds != seconds || o.absolute != absolute)
+	return o.given && (o.seconds != seconds || o.absolute != absolute)
 }
 
-// parse reads the options, and keeps views of args. ok is false for a syntax error.
-func (o *setOptions) parse(args [][]byte, g grammar) (ok bool) {
+// parse reads the options, which are the arguments from first on, and keeps views of args. ok is false
+// for a syntax error.
+func (o *setOptions) parse(args [][]byte, first int, g grammar) (ok bool) {
 	stores := g != getEXGrammar
-	for i := 0; i < len(args); i++ {
+	for i := first; i < len(args); i++ {
 		arg := args[i]
 		switch {
 		case stores && exec.Is(arg, "NX") && o.may(ifMissing):
 			o.condition = ifMissing
 		case stores && exec.Is(arg, "XX") && o.may(ifPresent):
 			o.condition = ifPresent
-		case g == setGrammar && exec.Is(arg, "IFEQ") && o.condition == always && i+1 < len(args):
+		case g == setGrammar && o.condition == always && comparison(arg).compares() && i+1 < len(args):
 			i++
-			o.condition, o.equal = ifEqual, args[i]
+			o.condition, o.operand = comparison(arg), i
 		case g == setGrammar && exec.Is(arg, "GET"):
 			o.get = true
-		case stores && exec.Is(arg, "KEEPTTL") && o.expire == nil:
+		case stores && exec.Is(arg, "KEEPTTL") && !o.given:
 			o.keepTTL = true
-		case g == getEXGrammar && exec.Is(arg, "PERSIST") && o.expire == nil:
+		case g == getEXGrammar && exec.Is(arg, "PERSIST") && !o.given:
 			o.persist = true
 		default:
 			seconds, absolute, known := expiryOption(arg)
@@ -77,7 +71,7 @@ func (o *setOptions) parse(args [][]byte, g grammar) (ok bool) {
 				return false
 			}
 			i++
-			o.expire, o.seconds, o.absolute = args[i], seconds, absolute
+			o.expiry = expiry{true, args[i], seconds, absolute}
 		}
 	}
 	return true
@@ -85,19 +79,6 @@ func (o *setOptions) parse(args [][]byte, g grammar) (ok bool) {
 
 // may reports whether condition c contradicts no earlier one.
 func (o *setOptions) may(c condition) bool { return o.condition == always || o.condition == c }
-
-// holds reports whether the present value of a key meets the condition.
-func (o *setOptions) holds(item engine.Item, found bool) bool {
-	switch o.condition {
-	case ifMissing:
-		return !found
-	case ifPresent:
-		return found
-	case ifEqual:
-		return found && bytes.Equal(item.Value(), o.equal)
-	}
-	return true
-}
 
 // expiryOption reports whether arg is an option that sets an expiry, in which unit, and whether the
 // time is absolute.
@@ -117,8 +98,8 @@ func expiryOption(arg []byte) (seconds, absolute, known bool) {
 
 // deadline returns when the value expires, in unix milliseconds. ok is false if the argument is
 // wrong; deadline has then answered the error.
-func deadline(r *exec.Request, o *setOptions) (at int64, ok bool) {
-	n, isInt := resp.ParseInt(o.expire)
+func deadline(r *exec.Request, o *expiry) (at int64, ok bool) {
+	n, isInt := resp.ParseInt(o.time)
 	if !isInt {
 		r.Fail(exec.ErrNotInteger)
 		return 0, false
@@ -140,7 +121,8 @@ func deadline(r *exec.Request, o *setOptions) (at int64, ok bool) {
 	return n, true
 }
 
-// set: SET key value [NX | XX | IFEQ value] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
+// set: SET key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET]
+// [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]
 func set(r *exec.Request) {
 	if len(r.Args) == 3 { // fast path: no options, nothing to look up
 		t, ok := r.Lock()
@@ -157,7 +139,7 @@ func set(r *exec.Request) {
 		return
 	}
 	var o setOptions
-	if !o.parse(r.Args[3:], setGrammar) {
+	if !o.parse(r.Args, 3, setGrammar) {
 		r.Fail(exec.ErrSyntax)
 		return
 	}
@@ -186,7 +168,7 @@ func setNX(r *exec.Request) {
 
 // setEX: SETEX key seconds value
 func setEX(r *exec.Request) {
-	o := setOptions{expire: r.Args[2], seconds: true}
+	o := setOptions{expiry: expiry{given: true, time: r.Args[2], seconds: true}}
 	if store(r, &o, 3) == stored {
 		r.ReplyOK()
 	}
@@ -194,7 +176,7 @@ func setEX(r *exec.Request) {
 
 // pSetEX: PSETEX key milliseconds value
 func pSetEX(r *exec.Request) {
-	o := setOptions{expire: r.Args[2]}
+	o := setOptions{expiry: expiry{given: true, time: r.Args[2]}}
 	if store(r, &o, 3) == stored {
 		r.ReplyOK()
 	}
@@ -213,8 +195,8 @@ const (
 // old value, otherwise only errors.
 func store(r *exec.Request, o *setOptions, i int) storeOutcome {
 	key, expireAt := r.Args[1], int64(0)
-	if o.expire != nil {
-		at, ok := deadline(r, o)
+	if o.given {
+		at, ok := deadline(r, &o.expiry)
 		if !ok {
 			return failed
 		}
@@ -227,16 +209,24 @@ func store(r *exec.Request, o *setOptions, i int) storeOutcome {
 	defer t.Unlock()
 	start := len(r.Out)
 	item, found := r.Find(t, key)
-	if found && item.Type() != engine.TypeString && (o.get || o.condition == ifEqual) {
+	compares := found && o.condition.compares()
+	if found && item.Type() != engine.TypeString && (o.get || compares) {
 		r.Fail(exec.ErrWrongType)
 		return failed
 	}
+	met := o.condition.holds(found)
+	if compares {
+		if met, ok = judge(r, t, item, o.condition, o.operand); !ok {
+			return failed
+		}
+	}
+	r.Rewrite.DropValues() // the store may need their memory
 	if o.get {
 		r.Lookup(found, key)
 		// Answered before the store, which may overwrite the value in place.
 		r.ReplyItem(t, item, found)
 	}
-	if !o.holds(item, found) {
+	if !met {
 		return unmet
 	}
 	if err := putUntil(r, t, key, i, o.keepTTL, expireAt); err != nil {
@@ -272,30 +262,11 @@ func putUntil(r *exec.Request, t engine.Txn, key []byte, i int, keepTTL bool, ex
 	return r.Put(t, key, i, expireAt)
 }
 
-// delIfEq: DELIFEQ key value
-func delIfEq(r *exec.Request) {
-	t, ok := r.Lock()
-	if !ok {
-		return
-	}
-	defer t.Unlock()
-	item, found, ok := r.FindString(t, r.Args[1])
-	if !ok {
-		return
-	}
-	equal := found && bytes.Equal(item.Value(), r.Args[2])
-	if equal {
-		t.Delete(r.Args[1])
-		r.Notify(keyevent.Generic, "del", r.Args[1])
-	}
-	r.ReplyBool(equal)
-}
-
 // getEX: GETEX key [EX s | PX ms | EXAT s | PXAT ms | PERSIST]
 func getEX(r *exec.Request) {
 	key := r.Args[1]
 	var o setOptions
-	if !o.parse(r.Args[2:], getEXGrammar) {
+	if !o.parse(r.Args, 2, getEXGrammar) {
 		r.Fail(exec.ErrSyntax)
 		return
 	}
@@ -312,7 +283,7 @@ func getEX(r *exec.Request) {
 		r.ReplyNull()
 		return
 	}
-	if o.expire == nil {
+	if !o.given {
 		expires := item.ExpireAt() != 0
 		r.ReplyItem(t, item, true)
 		if o.persist && expires {
@@ -321,7 +292,7 @@ func getEX(r *exec.Request) {
 		}
 		return
 	}
-	at, ok := deadline(r, &o) // only now: as in Redis, a missing key hides a wrong expiry
+	at, ok := deadline(r, &o.expiry) // only now: as in Redis, a missing key hides a wrong expiry
 	if !ok {
 		return
 	}

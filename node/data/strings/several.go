@@ -110,13 +110,13 @@ func mSetEX(r *exec.Request) {
 		return
 	}
 	var o setOptions
-	if !o.parse(r.Args[2+2*n:], mSetEXGrammar) {
+	if !o.parse(r.Args, int(2+2*n), mSetEXGrammar) {
 		r.Fail(exec.ErrSyntax)
 		return
 	}
 	expireAt := int64(0)
-	if o.expire != nil {
-		if expireAt, ok = deadline(r, &o); !ok {
+	if o.given {
+		if expireAt, ok = deadline(r, &o.expiry); !ok {
 			return
 		}
 	}
@@ -129,7 +129,7 @@ func mSetEX(r *exec.Request) {
 			return
 		}
 		if i < keys {
-			if item, found := t.Peek(key); !o.holds(item, found) {
+			if !o.condition.holds(exec.Exists(t, key)) {
 				r.ReplyInt(0)
 				return
 			}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -25,14 +24,14 @@ var libraries = map[string]library{
 }
 
 func main() {
-	if len(os.Args) != 3 || libraries[os.Args[1]].open == nil && scriptedLibraries[os.Args[1]].steps == nil {
+	if len(os.Args) != 3 || libraries[os.Args[1]].open == nil && programs[os.Args[1]].steps == nil {
 		fmt.Fprintln(os.Stderr, "usage: clients LIBRARY ADDRESS")
 		os.Exit(2)
 	}
 	name, addr := os.Args[1], os.Args[2]
-	if lib, ok := scriptedLibraries[name]; ok {
-		fmt.Println("version", versionOf(lib.module))
-		lib.run(addr)
+	if p, ok := programs[name]; ok {
+		fmt.Println("version", versionOf(p.module))
+		p.run(addr)
 		return
 	}
 	lib := libraries[name]
@@ -43,7 +42,7 @@ func main() {
 		fmt.Printf("FAIL connect: %v\n", err)
 		return
 	}
-	s := scenario{ctx: ctx, client: client, prefix: name + ":", stdin: bufio.NewReader(os.Stdin)}
+	s := scenario{ctx: ctx, client: client, prefix: name + ":"}
 	s.run()
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +33,6 @@ type scenario struct {
 	ctx    context.Context
 	client client
 	prefix string
-	stdin  *bufio.Reader
 }
 
 const (
@@ -212,22 +210,15 @@ func (s *scenario) pipelines() error {
 // the library notices the end of a connection only by a failing command; a pool may hold several
 // such connections.
 func (s *scenario) reconnect() error {
-	fmt.Println("restart")
-	if _, err := s.stdin.ReadString('\n'); err != nil {
+	if err := restarted("restart"); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(reconnectTimeout); ; time.Sleep(20 * time.Millisecond) {
-		err := s.setAndGet()
-		if err == nil {
-			err = s.pipelines()
-		}
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
+	return untilItWorks(func() error {
+		if err := s.setAndGet(); err != nil {
 			return err
 		}
-	}
+		return s.pipelines()
+	})
 }
 
 func (s *scenario) setAndGet() error {

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,61 +15,6 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 )
-
-// scripted is a library that does its work by scripts.
-type scripted struct {
-	module string
-	steps  func(addr string) []step
-}
-
-type step struct {
-	name string
-	run  func(ctx context.Context) error
-}
-
-var scriptedLibraries = map[string]scripted{
-	"redsync":    {"github.com/go-redsync/redsync/v4", redsyncSteps},
-	"redislock":  {"github.com/bsm/redislock", redislockSteps},
-	"redis_rate": {"github.com/go-redis/redis_rate/v10", redisRateSteps},
-	"asynq":      {"github.com/hibiken/asynq", asynqSteps},
-}
-
-func (l scripted) run(addr string) {
-	for _, s := range l.steps(addr) {
-		if err := s.run(context.Background()); err != nil {
-			fmt.Printf("FAIL %s: %v\n", s.name, err)
-		} else {
-			fmt.Println("ok", s.name)
-		}
-	}
-}
-
-// behindRestart has the proxy restarted, and repeats work until it succeeds.
-func behindRestart(work func(ctx context.Context) error) step {
-	return step{"reconnect", func(ctx context.Context) error {
-		fmt.Println("restart")
-		if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-			return err
-		}
-		for deadline := time.Now().Add(reconnectTimeout); ; time.Sleep(20 * time.Millisecond) {
-			err := work(ctx)
-			if err == nil || time.Now().After(deadline) {
-				return err
-			}
-		}
-	}}
-}
-
-// want reports where got is not what was expected.
-func want[T comparable](what string, got, want T, err error) error {
-	if err == nil && got != want {
-		err = fmt.Errorf("got %v, want %v", got, want)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
-}
 
 func redsyncSteps(addr string) []step {
 	locks := redsync.New(redsyncpool.NewPool(redis.NewClient(&redis.Options{Addr: addr})))

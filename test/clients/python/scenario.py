@@ -34,9 +34,10 @@ def report(step, run):
         print(f"ok {step}", flush=True)
 
 
-def restarted():
-    """Has the driver restart the proxy, and returns when it has done so."""
-    print("restart", flush=True)
+def restarted(how="restart"):
+    """Has the driver restart the proxy, and returns when it has done so. "kill" is the
+    other way."""
+    print(how, flush=True)
     if not sys.stdin.readline():
         raise Failure("the driver is gone")
 

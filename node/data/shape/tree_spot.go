@@ -27,7 +27,10 @@ func (t *Tree) lookup(first []byte, rank uint64, exact bool) (s Spot, ok bool) {
 	for i := c.search(0, h, depth); i >= 0; i = c.search(i+1, h, depth) {
 		s.leaf = leafOf(c.word(i), depth)
 		b := block(t.V.Part(t.Leaves, s.leaf))
-		for s.entry = t.searchName(b, 0, tagOf32(h), &p); s.entry >= 0; s.entry = t.searchName(b, s.entry+1, tagOf32(h), &p) {
+		for from := 0; ; from = s.entry + 1 {
+			if s.entry = t.searchString(b, from, tagOf32(h), &p); s.entry < 0 {
+				break
+			}
 			if s.Rank = rankOf(b, s.entry); !exact || s.Rank == rank {
 				return s, true
 			}
@@ -36,8 +39,8 @@ func (t *Tree) lookup(first []byte, rank uint64, exact bool) (s Spot, ok bool) {
 	return s, false
 }
 
-// searchName is the first entry of a leaf from one on that has a first string, -1 if none has.
-func (t *Tree) searchName(b block, e int, tag byte, p *probe) int {
+// searchString returns the next entry of a leaf, from one on, that has the probe's string as its first; -1 if none has.
+func (t *Tree) searchString(b block, e int, tag byte, p *probe) int {
 	w, n := leafFront+t.Items, b.count() // the width is known before the leaf has come from memory
 	for i := len(b) - (e+1)*w + rankFront; e < n; e, i = e+1, i-w {
 		if b[i] != tag || b[i+tagFront] != p.code {
@@ -110,7 +113,7 @@ func (t *Tree) Move(s Spot, rank uint64, first []byte) error {
 	if s.Rank == rank || t.slide(s, rank, first) {
 		return nil
 	}
-	if err := t.index().reserveNames(); err != nil {
+	if err := t.index().reserveNumbers(); err != nil {
 		return err
 	}
 	x, leaves := t.newEntry(rank, first, nil), t.V.Count(t.Leaves)

@@ -1,0 +1,111 @@
+package keys
+
+import (
+	"context"
+
+	"github.com/dunlin-cache/dunlin/internal/cluster"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// Commands about the keys of slots. The engine knows partitions only, so a goroutine looks at all keys of
+// the slots' partitions.
+
+const slotsPerPartition = ring.Slots / ring.Partitions
+
+// slotsCounted: CLUSTER COUNTKEYSINSLOT slot, CLUSTER SLOT-STATS SLOTSRANGE first last, and ORDERBY
+// KEY-COUNT [LIMIT n] [ASC | DESC]. count makes the reply of the figures.
+func slotsCounted(count func(r *exec.Request, q *cluster.SlotQuery) func(all []cluster.SlotKeys) []byte) exec.Handler {
+	return func(r *exec.Request) {
+		q, refusal := cluster.ParseSlotQuery(r.Cmd, r.Args)
+		if refusal != "" {
+			r.Fail(refusal)
+			return
+		}
+		e, now, reply := r.Engine, r.Now, count(r, &q)
+		r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet, to *exec.Gathered) {
+			all, err := countSlots(ctx, e, covered, &q, now)
+			if err != nil {
+				to.Head = resp.AppendError(nil, exec.ErrBusy)
+				return
+			}
+			to.Head = reply(all)
+		})
+	}
+}
+
+// countSlots counts the keys of those slots that are covered.
+func countSlots(ctx context.Context, e *engine.Engine, covered *ring.PartitionSet, q *cluster.SlotQuery, now int64) (all []cluster.SlotKeys, err error) {
+	list := keyList{ctx: ctx}
+	for p := ring.Partition(q.First); p <= ring.Partition(q.Last); p++ {
+		if !covered.Has(p) {
+			continue
+		}
+		var counts [slotsPerPartition]int64
+		count := func(item engine.Item) (cost int, more bool) {
+			counts[ring.Slot(item.Key())%slotsPerPartition]++
+			return 1, true
+		}
+		for cursor, done := uint64(0), false; !done; {
+			cursor, done = list.step(e, p, cursor, now, count)
+			if err = exec.Step(ctx); err != nil {
+				return nil, err
+			}
+		}
+		for i, n := range counts {
+			if slot := p*slotsPerPartition + uint16(i); q.First <= slot && slot <= q.Last {
+				all = append(all, cluster.SlotKeys{Slot: slot, Keys: n})
+			}
+		}
+	}
+	return all, nil
+}
+
+// sumOfSlots answers how many keys there are.
+func sumOfSlots(*exec.Request, *cluster.SlotQuery) func(all []cluster.SlotKeys) []byte {
+	return func(all []cluster.SlotKeys) []byte {
+		sum := int64(0)
+		for _, s := range all {
+			sum += s.Keys
+		}
+		return resp.AppendInt(nil, sum)
+	}
+}
+
+// statsOfSlots answers each slot's figures. A part of the reply is pairs of numbers.
+func statsOfSlots(r *exec.Request, q *cluster.SlotQuery) func(all []cluster.SlotKeys) []byte {
+	part, v, query := r.Part, r.Version(), *q
+	return func(all []cluster.SlotKeys) []byte {
+		all = query.Arrange(all)
+		if !part {
+			return cluster.AppendSlotStats(nil, v, all)
+		}
+		dst := resp.AppendArray(nil, 2*len(all))
+		for _, s := range all {
+			dst = resp.AppendInt(resp.AppendInt(dst, int64(s.Slot)), s.Keys)
+		}
+		return dst
+	}
+}
+
+// keysInSlot: CLUSTER GETKEYSINSLOT slot count
+func keysInSlot(r *exec.Request) {
+	q, refusal := cluster.ParseSlotQuery(r.Cmd, r.Args)
+	if refusal != "" {
+		r.Fail(refusal)
+		return
+	}
+	e, heap, now := r.Engine, r.Heap, r.Now
+	r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet, reply *exec.Gathered) {
+		var wanted ring.PartitionSet
+		if p := ring.Partition(q.First); covered.Has(p) && q.Most > 0 {
+			wanted.Add(p)
+		}
+		list := keyList{ctx: ctx, heap: heap, reply: reply, most: q.Most}
+		list.answer(list.gather(e, &wanted, now, func(key []byte) (cost int, matches bool) {
+			return 1, ring.Slot(key) == q.First
+		}))
+	})
+}

@@ -1,0 +1,113 @@
+package streams
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+	"time"
+)
+
+// idleScan finds what is pending in a group and idle for long enough, for XREADGROUP with CLAIM: the entries that are
+// idle for longest. Pending entries have no order by time, so it looks at all of them, some in each run.
+type idleScan struct {
+	done    bool
+	from    ID       // of the pending entry where it goes on
+	found   idleHeap // in order when it is done
+	next    int      // of these, the one that is claimed next
+	soonest int64    // when the first of the others was delivered, unix milliseconds; 0: there is none
+}
+
+// idleEntry is a pending entry that is idle for long enough.
+type idleEntry struct {
+	delivered int64
+	id        ID
+}
+
+func (a idleEntry) compare(b idleEntry) int {
+	return cmp.Or(cmp.Compare(a.delivered, b.delivered), a.id.compare(b.id))
+}
+
+const (
+	// scannedAtOnce is how many pending entries one run looks at, about, and existsCost how many of them the look for
+	// an entry counts for.
+	scannedAtOnce, existsCost = 2048, 24
+	// maxClaimed is how many entries of a stream one XREADGROUP claims at most.
+	maxClaimed = 1024
+)
+
+// scan goes on with the scan, for what is idle for minIdle milliseconds and at most so many entries. It reports whether
+// that is all.
+func (c *idleScan) scan(v *view, g *group, now, minIdle int64, most int) (done bool) {
+	most = min(most, maxClaimed)
+	latest, steps := int64(math.MinInt64), scannedAtOnce
+	if minIdle <= now {
+		latest = now - minIdle
+	}
+	c.done = true
+	v.eachPending(g, nil, c.from, func(p pending) bool {
+		if steps--; steps < 0 {
+			c.from, c.done = p.id, false
+			return false
+		}
+		x := idleEntry{p.delivered, p.id}
+		switch {
+		case p.delivered > latest:
+			if c.soonest == 0 || p.delivered < c.soonest {
+				c.soonest = p.delivered
+			}
+		case len(c.found) == most && x.compare(c.found[0]) > 0:
+		default:
+			steps -= existsCost
+			c.take(v, x, most)
+		}
+		return true
+	})
+	if c.done {
+		slices.SortFunc(c.found, idleEntry.compare)
+	}
+	return c.done
+}
+
+// take takes an entry that exists, in the place of the one that is idle for the shortest time if there are too many.
+func (c *idleScan) take(v *view, x idleEntry, most int) {
+	if !v.has(x.id) {
+		return
+	}
+	if heap.Push(&c.found, x); len(c.found) > most {
+		heap.Pop(&c.found)
+	}
+}
+
+// after returns how long it takes until one more entry is idle for minIdle milliseconds, at least; 0: for ever.
+func (c *idleScan) after(now, minIdle int64) time.Duration {
+	since := now // what is delivered from now on
+	if c.soonest > 0 {
+		since = min(since, c.soonest)
+	}
+	if left := minIdle - (now - since); left < longestIdle {
+		return time.Duration(max(left, 1)) * time.Millisecond
+	}
+	return 0
+}
+
+// longestIdle is more milliseconds than any command waits.
+const longestIdle = int64(200 * 365 * 24 * time.Hour / time.Millisecond)
+
+// idleHeap has the entry on top that is idle for the shortest time.
+type idleHeap []idleEntry
+
+func (h idleHeap) Len() int           { return len(h) }
+func (h idleHeap) Less(i, j int) bool { return h[i].compare(h[j]) > 0 }
+func (h idleHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *idleHeap) Push(x any) { *h = append(*h, x.(idleEntry)) }
+
+// Pop implements heap.Interface.
+func (h *idleHeap) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
+}

@@ -1,0 +1,51 @@
+package engine
+
+// A claim is a waiter that is told to pop instead of being served, since its command names keys of other
+// nodes too. It has its turn then: it is in no queue any more, and nobody behind it is served until the turn is
+// ended, whatever is pushed meanwhile: otherwise those behind it would take what it was told of, again and
+// again. Commands that have not waited may take it. Where nobody takes anything away, because the waiters have
+// positions and no group, a claim needs no turn.
+
+// Turn is that of a claim at one of its keys.
+type Turn struct {
+	Key    int    // which has what it wants
+	Number uint64 // 0: nobody else waits there
+}
+
+// HasTurn reports whether a claim has its turn at a key, in a group unless that is nil.
+func (t Txn) HasTurn(typ Type, group, key []byte) bool {
+	a := t.s.awaits.find(t.number, typ, group, tagOf(t.s.seed.Load(), key), string(key))
+	return a != nil && a.turn != 0
+}
+
+// EndTurn ends the turn of a claim at a key, and serves those behind it, if it is not over.
+func (e *Engine) EndTurn(partition uint16, typ Type, group, key []byte, turn uint64, nowMilli int64) {
+	t := e.Lock(partition, nowMilli)
+	defer t.Unlock()
+	a := t.s.awaits.find(partition, typ, group, tagOf(t.s.seed.Load(), key), string(key))
+	if a != nil && a.turn == turn {
+		a.turn = 0
+		t.s.noteDue(a)
+	}
+}
+
+// giveTurn takes a claim out of all queues: it has its turn at the first of its keys that has what it wants, and
+// where nobody else has one. Those who wait for that key wait on; with nobody behind it, a claim needs no turn.
+func (s *shard) giveTurn(t Txn, w *Waiter) (turn Turn) {
+	for i := range w.keys() { // who is retried knows better, and none may be found
+		at := w.place(i)
+		end, there := s.endOf(t, at.key)
+		lost := at.key.grouped() && (!there || at.key.details.lost)
+		if at.key.turn == 0 && (there && at.position().less(end) || lost) {
+			turn.Key = i
+			break
+		}
+	}
+	a := w.place(turn.Key).key
+	if s.leave(w); a.first != nil && (a.details == nil || !a.details.shared) {
+		s.awaits.turn++
+		turn.Number = s.awaits.turn
+		a.turn = turn.Number
+	}
+	return turn
+}
