@@ -34,6 +34,10 @@ CONCURRENT = go list -f '{{.ImportPath}} {{.Dir}}' ./node ./... | grep -v /test/
 # Tests of node with one client, which change values at random.
 ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams)$$
 
+# Tests of test/cluster that the race detector would disturb. The others would find nothing more without it:
+# they run once.
+NOT_RACED = awk '/^func Test/ { split($$2, name, "(") } /SkipUnderRace/ { printf "%s^%s$$", sep, name[1]; sep = "|" }' test/cluster/*_test.go
+
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
 # twice, because cmd/dunlin needs its own form of all.
 quick lint unit race checked portable: export GOFLAGS += -pgo=off
@@ -180,7 +184,8 @@ have:
 .PHONY: unit
 unit:
 	go test -vet=off -timeout 10m $$($(PACKAGES))
-	go test -vet=off -p 1 -timeout 10m $$($(CLUSTERS))
+	go test -vet=off -p 1 -timeout 10m $$($(CLUSTERS) | grep -v /cluster$$)
+	go test -vet=off -run "$$($(NOT_RACED))" -timeout 5m ./test/cluster
 
 # Tests that measure allocations or load the whole Go tree skip themselves here: they look at -short
 # and at the race detector's build tag. With the tag checked, the engine checks every handle and

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,8 @@ func TestBlockingLeavers(t *testing.T) {
 	}
 	wantBlocked(t, admin, clients)
 	for i, w := range waiting {
+		// Close then returns when the proxy's side of the connection knows of it.
+		_ = w.Conn.(*net.TCPConn).SetLinger(int(harness.ReplyTimeout.Seconds()))
 		w.Conn.Close()
 		other.Want(fmt.Sprintf("RPUSH left:%d x", i), "(integer) 1")
 	}

@@ -75,9 +75,7 @@ func TestNoEvictionCluster(t *testing.T) {
 // TestResidentMemory fills the buffers of many connections beside a full node. The resident memory
 // must stay within 1.1 times the limit.
 func TestResidentMemory(t *testing.T) {
-	if harness.RaceEnabled {
-		t.Skip("the detector's own memory is resident, too")
-	}
+	harness.SkipUnderRace(t) // its own memory is resident, too
 	t.Parallel()
 	const limit, values = 96 << 20, 30_000
 	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 1, NodeFlags: []string{"--memory", "96mb"}})

@@ -258,11 +258,14 @@ func TestMessagesBesideLargeReplies(t *testing.T) {
 	s := subscribe(t, c.Proxy(0).Addr, "SUBSCRIBE", "c")
 	const replies, messages = 5, 300
 	s.Send([]byte(strings.Repeat("GET big\r\nPING\r\n", replies)))
+	published := make(chan struct{})
 	go func() {
+		defer close(published)
 		for i := range messages {
 			p.Want(fmt.Sprint("PUBLISH c ", i), "(integer) 1")
 		}
 	}()
+	defer func() { <-published }() // the last message may come before PUBLISH's reply
 	for values, pongs, next := 0, 0, 0; values < replies || pongs < replies || next < messages; {
 		switch frame := s.Next(); {
 		case len(frame) > size:
