@@ -303,14 +303,17 @@ func (w *worker) showTurn() (more bool) {
 			return false
 		}
 		if steps = w.board.Go(steps); !w.board.Busy() {
-			w.shown.Release()
-			w.shown = nil
+			for i, m := range w.shown {
+				m.Release()
+				w.shown[i] = nil
+			}
+			w.shown = w.shown[:0]
 		}
 	}
 	return true
 }
 
-// nextMessage begins to show the next message. It reports false if there is none.
+// nextMessage begins to show the next message, and those that join it. It reports false if there is none.
 func (w *worker) nextMessage() bool {
 	if len(w.messages) == 0 {
 		clear(w.taken)
@@ -319,9 +322,14 @@ func (w *worker) nextMessage() bool {
 			return false
 		}
 	}
-	w.shown = w.messages[0]
-	w.messages = w.messages[1:]
-	w.board.Begin(w.shown.Message)
+	w.board.Begin(w.messages[0].Message)
+	joined := 1
+	for joined < len(w.messages) && w.board.Joins(w.messages[joined].Message) {
+		w.board.Join(w.messages[joined].Message)
+		joined++
+	}
+	w.shown = append(w.shown, w.messages[:joined]...)
+	w.messages = w.messages[joined:]
 	return true
 }
 

@@ -48,7 +48,7 @@ type worker struct {
 	inbox    *broker.Receiver     // the messages for them
 	taken    []*broker.Message    // from the inbox
 	messages []*broker.Message    // of these, those that are shown next
-	shown    *broker.Message      // that is shown now
+	shown    []*broker.Message    // that are shown now
 	leaving  []*pubsub.Subscriber // those who have gone, whose subscriptions end in turns
 	moved    []*conn              // those whose shard channels may have moved, see endShards
 }

@@ -87,9 +87,6 @@ func (p *pipe) OnData(c *netloop.Conn, in []byte) int {
 	p.Heard()
 	off := 0
 	for off < len(in) && p.conn == c {
-		if p.w.listening.waits(p, c) {
-			return off
-		}
 		switch p.scan.Scan(in[off:]) {
 		case resp.NeedMore:
 			return off
@@ -98,6 +95,9 @@ func (p *pipe) OnData(c *netloop.Conn, in []byte) int {
 			return len(in)
 		}
 		n := p.scan.Len()
+		if p.w.listening.waits(p, c, in[off:off+n]) {
+			return off
+		}
 		p.reply(in[off : off+n])
 		off += n
 	}

@@ -321,7 +321,11 @@ func (l *listening) heard(n *order.Node, push []byte) (ok bool) {
 		return ok
 	}
 	l.w.stats.Heard++
-	if l.board.Begin(m); l.showTurn() {
+	if l.board.Busy() {
+		l.board.Join(m.Clone())
+		return true
+	}
+	if l.board.Begin(m); l.board.Members() > showSteps || l.showTurn() {
 		l.board.Own()
 		l.w.loop.Post(l.showOn)
 	}
@@ -348,9 +352,13 @@ func (l *listening) showOn() {
 	l.paused = l.paused[:0]
 }
 
-// waits reports whether what a pipe brings must wait, and has it offered again then.
-func (l *listening) waits(p *pipe, c *netloop.Conn) bool {
+// waits reports whether what a pipe brings must wait, and has it offered again then. Messages that join the one
+// that is being shown need not.
+func (l *listening) waits(p *pipe, c *netloop.Conn, brought []byte) bool {
 	if p.Lane.Kind != listenLane.Kind || !l.board.Busy() {
+		return false
+	}
+	if m, ok := pubsub.ParseMessage(brought); ok && l.board.Joins(m) {
 		return false
 	}
 	c.Pause()

@@ -1,10 +1,6 @@
 package pubsub
 
-import (
-	"bytes"
-
-	"github.com/dunlin-cache/dunlin/internal/glob"
-)
+import "github.com/dunlin-cache/dunlin/internal/glob"
 
 // Board knows who on one loop is shown what.
 type Board struct {
@@ -30,11 +26,13 @@ type topic struct {
 type showing struct {
 	message Message
 	active  bool
-	pattern int    // the next one to be looked at
-	until   int    // where the patterns end that there were when it began
-	topic   *topic // whose members are shown it now; nil: none
-	frame   []byte // that they are shown
-	at, end int    // in its members
+	more    []Message // of its channel, which each member is shown behind it
+	bytes   int       // of their frames
+	pattern int       // the next one to be looked at
+	until   int       // where the patterns end that there were when it began
+	topic   *topic    // whose members are shown it now; nil: none
+	frame   []byte    // that they are shown
+	at, end int       // in its members
 }
 
 // Size returns how many subscribers of the loop a topic has.
@@ -142,11 +140,37 @@ func (b *Board) Own() {
 		return
 	}
 	exact := n.topic != nil && n.topic.kind != Pattern
-	n.message, _ = ParseMessage(bytes.Clone(n.message.Frame))
+	n.message = n.message.Clone()
 	if exact {
 		n.frame = n.message.Frame
 	}
 }
+
+// With many members, a write to each for each message would take most of the time. So messages of a channel that
+// follow one another are shown together: each member gets all of them at once.
+const (
+	maxJoined   = 63
+	joinedBytes = 64 << 10 // of frames, beside the first message's
+)
+
+// Joins reports whether a message can be shown together with the one that has begun: it is of the same channel,
+// nobody has been shown anything yet, nobody has become a member since, and no pattern may get the first message
+// before this one.
+func (b *Board) Joins(m Message) bool {
+	n := &b.now
+	return n.topic != nil && n.at == 0 && n.end == len(n.topic.members) &&
+		n.topic.kind == m.Kind && n.pattern == n.until &&
+		len(n.more) < maxJoined && n.bytes+len(m.Frame) <= joinedBytes && string(m.Channel) == n.topic.name
+}
+
+// Join shows a message that Joins together with the one that has begun. It must not change until Go has finished.
+func (b *Board) Join(m Message) {
+	b.now.more = append(b.now.more, m)
+	b.now.bytes += len(m.Frame)
+}
+
+// Members returns how many are to be shown the message for its channel.
+func (b *Board) Members() int { return b.now.end - b.now.at }
 
 // Busy reports whether a message is being shown.
 func (b *Board) Busy() bool { return b.now.active }
@@ -154,7 +178,7 @@ func (b *Board) Busy() bool { return b.now.active }
 // Begin begins to show a message, which must not change until Go has finished.
 func (b *Board) Begin(m Message) {
 	n := &b.now
-	*n = showing{message: m, active: true}
+	*n = showing{message: m, active: true, more: n.more[:0]}
 	if m.Kind == Channel {
 		n.until = len(b.patterns)
 	}
@@ -181,6 +205,12 @@ func (b *Board) Go(steps int) (left int) {
 			if u := n.topic.members[n.at]; u != nil && u.sub.sink != nil {
 				u.sub.sink.Push(n.frame)
 				steps -= len(n.frame) / stepBytes
+				for i := range n.more {
+					if u.sub.sink != nil { // the message before may have closed it
+						u.sub.sink.Push(n.more[i].Frame)
+					}
+				}
+				steps -= len(n.more) + n.bytes/stepBytes
 			}
 			n.at++
 			steps--
@@ -200,7 +230,8 @@ func (b *Board) Go(steps int) (left int) {
 				n.start(t, b.scratch)
 			}
 		default:
-			*n = showing{}
+			clear(n.more)
+			*n = showing{more: n.more[:0]}
 			b.compact()
 			if cap(b.scratch) > keepScratch {
 				b.scratch = nil

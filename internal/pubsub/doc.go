@@ -23,8 +23,8 @@
 // # Invariants
 //
 //   - A Board and its Subscribers belong to one loop.
-//   - Messages are shown in the order of Begin, each to the end before the next one. One turn of Go does
-//     a bounded number of steps, however many subscribers there are.
+//   - Messages are shown in the order of Begin and Join: to a subscriber in that order, and to all of them
+//     before what begins next. One turn of Go does a bounded number of steps, however many subscribers there are.
 //   - A subscriber is shown a message once for its channel, and once for each of its patterns that
 //     match, as in Redis.
 package pubsub

@@ -77,6 +77,12 @@ type Message struct {
 	Frame   []byte // for those who subscribe to the channel; Channel and Payload may be views of it
 }
 
+// Clone returns a copy of the message, whose views are of a frame of its own.
+func (m Message) Clone() Message {
+	m, _ = ParseMessage(bytes.Clone(m.Frame))
+	return m
+}
+
 // FrameSize is how many bytes the frame of a message takes at most.
 func FrameSize(channel, payload []byte) int { return len(channel) + len(payload) + 64 }
 

@@ -143,6 +143,102 @@ func TestShowWhileSubscribersChange(t *testing.T) {
 	}
 }
 
+// Messages of a channel are shown together, and each subscriber gets them in their order, also one who leaves behind
+// the first of them.
+func TestJoin(t *testing.T) {
+	message := func(kind Kind, channel string, i int) Message {
+		m, _ := ParseMessage(AppendMessage(nil, kind, []byte(channel), fmt.Append(nil, i)))
+		return m
+	}
+	var b Board
+	var sinks []*heard
+	for range 10 {
+		s, h := subscriber()
+		s.Want(Channel, []byte("c"))
+		b.Show(s, Channel, []byte("c"))
+		sinks = append(sinks, h)
+	}
+	leaver := &leaver{}
+	leaver.s = NewSubscriber(leaver)
+	leaver.s.Want(Channel, []byte("c"))
+	b.Show(leaver.s, Channel, []byte("c"))
+	if b.Joins(message(Channel, "c", 0)) {
+		t.Error("a message joins none")
+	}
+	b.Begin(message(Channel, "c", 0))
+	if b.Members() != 11 {
+		t.Errorf("%d members are to be shown the message, want 11", b.Members())
+	}
+	if b.Joins(message(Channel, "d", 1)) || b.Joins(message(Shard, "c", 1)) {
+		t.Error("a message of another channel joins")
+	}
+	var want []string
+	for i := range maxJoined + 1 {
+		want = append(want, fmt.Sprint(i))
+		if i > 0 {
+			m := message(Channel, "c", i)
+			if !b.Joins(m) {
+				t.Fatalf("message %d does not join", i)
+			}
+			b.Join(m)
+		}
+	}
+	if b.Joins(message(Channel, "c", 99)) {
+		t.Error("more messages join than may")
+	}
+	b.Go(1)
+	if b.Joins(message(Channel, "c", 99)) {
+		t.Error("a message joins those that some have been shown")
+	}
+	for b.Busy() {
+		b.Go(1)
+	}
+	for i, h := range sinks {
+		if got := h.payloads(t); !slices.Equal(got, want) {
+			t.Errorf("subscriber %d is shown %q", i, got)
+		}
+	}
+	if leaver.frames != 1 {
+		t.Errorf("who leaves is shown %d messages more", leaver.frames-1)
+	}
+
+	b.Begin(message(Channel, "c", 0))
+	if b.Joins(Message{Kind: Channel, Channel: []byte("c"), Frame: make([]byte, joinedBytes+1)}) {
+		t.Error("a message joins that is too long")
+	}
+	s, h := subscriber()
+	s.Want(Channel, []byte("c"))
+	b.Show(s, Channel, []byte("c"))
+	if b.Joins(message(Channel, "c", 1)) {
+		t.Error("a message joins one that was published before somebody subscribed")
+	}
+	for b.Busy() {
+		b.Go(100)
+	}
+	s.Want(Pattern, []byte("*"))
+	b.Show(s, Pattern, []byte("*"))
+	if b.Begin(message(Channel, "c", 2)); b.Joins(message(Channel, "c", 3)) {
+		t.Error("a message joins one that a pattern may match")
+	}
+	for b.Busy() {
+		b.Go(100)
+	}
+	if got := h.payloads(t); !slices.Equal(got, []string{"2", "2"}) {
+		t.Errorf("who has subscribed since is shown %q", got)
+	}
+}
+
+// leaver is a sink that goes with the first frame.
+type leaver struct {
+	s      *Subscriber
+	frames int
+}
+
+func (l *leaver) Push([]byte) {
+	l.frames++
+	l.s.Mute()
+}
+
 // A proxy asks for a subscription before it is shown, and ends it before it is hidden.
 func TestWantedIsNotShown(t *testing.T) {
 	var b Board

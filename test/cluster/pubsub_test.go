@@ -312,6 +312,76 @@ func TestSlowSubscriber(t *testing.T) {
 	}
 }
 
+// TestManySubscribersOfAChannel: so many that a message is shown to them in turns, and what comes behind it together.
+// Each gets all messages in their order, at a node and through a proxy, while others come and go.
+func TestManySubscribersOfAChannel(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 1, 1)
+	for name, addr := range map[string]string{"node": c.Node(0).Addr, "proxy": c.Proxy(0).Addr} {
+		t.Run(name, func(t *testing.T) {
+			const subscribers, rounds, together = 1500, 4, 100
+			harness.AwaitLevel(t, addr)
+			var stay, leavers []*harness.Wire
+			for i := range subscribers {
+				w := subscribe(t, addr, "SUBSCRIBE", "many", "other")
+				if i%10 == 9 {
+					leavers = append(leavers, w)
+				} else {
+					stay = append(stay, w)
+				}
+			}
+			var batch strings.Builder
+			for i := range together {
+				fmt.Fprintf(&batch, "PUBLISH many %d\r\n", i)
+				if i%30 == 29 {
+					batch.WriteString("PUBLISH other between\r\n")
+				}
+			}
+			p := harness.DialWire(t, addr)
+			replies := together + together/30
+			for round := range rounds {
+				p.Send([]byte(batch.String()))
+				newcomer := subscribe(t, addr, "SUBSCRIBE", "many")
+				for _, w := range leavers[round*len(leavers)/rounds : (round+1)*len(leavers)/rounds] {
+					w.Conn.Close()
+				}
+				for range replies {
+					if got := p.Next(); len(got) == 0 || got[0] != ':' {
+						t.Fatalf("PUBLISH answers %q", got)
+					}
+				}
+				for _, w := range stay {
+					for i := range together {
+						if got := payload(w.Next()); got != strconv.Itoa(i) {
+							t.Fatalf("round %d: got %q, want %d", round, got, i)
+						}
+						if i%30 == 29 {
+							if got := payload(w.Next()); got != "between" {
+								t.Fatalf("round %d: got %q behind message %d", round, got, i)
+							}
+						}
+					}
+				}
+				p.Do("PUBLISH many last")
+				for _, w := range stay {
+					if got := payload(w.Next()); got != "last" {
+						t.Fatalf("round %d: got %q, want the last one", round, got)
+					}
+				}
+				before := -1
+				for got := payload(newcomer.Next()); got != "last"; got = payload(newcomer.Next()) {
+					i, err := strconv.Atoi(got)
+					if err != nil || before >= 0 && i != before+1 {
+						t.Fatalf("round %d: who has come gets %q behind %d", round, got, before)
+					}
+					before = i
+				}
+				newcomer.Conn.Close()
+			}
+		})
+	}
+}
+
 // TestManySubscriptions: a client subscribes to as many channels as it may, in turns, and leaves them with one
 // command. Others leave all of theirs at once, by RESET and by closing.
 func TestManySubscriptions(t *testing.T) {
