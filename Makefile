@@ -57,14 +57,14 @@ build: ## build bin/dunlin, a static binary
 	@command -v go >/dev/null || { echo "missing: go 1.26 or newer (https://go.dev/dl)"; exit 1; }
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
-# Stages of `make test`: STAGES run one after another, then BESIDE in parallel.
-STAGES := build lint unit race portable
-BESIDE := checked page deployment
+# Stages of `make test`: STAGES run one after another, then BESIDE two at a time. The first of these takes longest.
+STAGES := build lint unit race
+BESIDE := checked portable page deployment
 STAGE   = begin=$$SECONDS; echo "== $(1)"; $(MAKE) --no-print-directory $(2) $(1); echo "== $(1): $$((SECONDS - begin)) s"
 
 .PHONY: test
 test: have ## run every check: vet, linters, unit and end-to-end tests, race detector
-	@$(foreach stage,$(STAGES),$(call STAGE,$(stage));) $(call STAGE,$(BESIDE),-j3 --output-sync)
+	@$(foreach stage,$(STAGES),$(call STAGE,$(stage));) $(call STAGE,$(BESIDE),-j2 --output-sync)
 
 # The packages that changed since the branch left BASE, committed or not. Packages below test/ are
 # left out, because they start whole clusters; the rules about imports are always checked.
