@@ -45,7 +45,7 @@ func main() {
 	flag.IntVar(&o.keys, "keys", 1_000_000, "keys of 64 bytes that every peer is filled with; a tenth of it of 256 and of 1,024")
 	flag.StringVar(&o.binary, "binary", "", "a dunlin binary; empty: build one from this checkout")
 	flag.StringVar(&o.curves, "curves", "", "no race, but what a command costs as one thing grows; some of: all,"+strings.Join(namesOf(curves, curveName), ","))
-	flag.StringVar(&o.types, "types", "", "no race, but collections, scripts, tracking and pub/sub: all, or some of "+strings.Join(namesOf(typesParts, typesPartName), ","))
+	flag.StringVar(&o.types, "types", "", "no race, but collections, streams, scripts, tracking, pub/sub and blocking commands: all, or some of "+strings.Join(namesOf(typesParts, typesPartName), ","))
 	flag.BoolVar(&o.amount.short, "short", false, "of collections, fewer and shorter runs: two minutes")
 	flag.BoolVar(&o.amount.huge, "huge", false, "of collections, values of 10 million elements, too")
 	flag.StringVar(&o.picture, "picture", "", "write an SVG picture of the results to this file")

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// The types mode (--types) compares collections (hashes, sets, sorted sets and lists), streams, scripts, tracked reads
-// and pub/sub. It has seven parts.
+// The types mode (--types) compares collections (hashes, sets, sorted sets and lists), streams, scripts, tracked reads,
+// pub/sub and blocking commands. It has eight parts.
 //
 //	elements   what an element takes in memory, and an operation on it in processor time, for values of
 //	           10 to a million elements: a node beside redis-server, one connection, pipelines of 64
@@ -26,6 +26,7 @@ import (
 //	scripts    short and long ones: a node beside redis-server, 50 clients, pipelines of 1 and 16
 //	tracking   GETs of clients that track beside those of others: 50 clients, pipelines of 1 and 16
 //	publish    PUBLISH to 1, 100 and 10,000 subscribers, at one server and at three
+//	waits      from RPUSH until a client has the element that waited in BLPOP for one key, or for three
 //
 // redis-benchmark is one thread, and slower than most servers: see the processor time.
 
@@ -51,6 +52,7 @@ var typesParts = []typesPart{
 	{"scripts", []string{"redis", "dunlin-node"}, nil, (*race).runScripts},
 	{"tracking", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runTracking},
 	{"publish", []string{"redis", "dunlin-node", "dunlin+3"}, []peer{clusterPeer}, (*race).runPublish},
+	{"waits", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runWaits},
 }
 
 func typesPartName(p typesPart) string { return p.name }

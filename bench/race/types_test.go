@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestTalkReadsReplies(t *testing.T) {
@@ -146,5 +147,45 @@ func TestAudience(t *testing.T) {
 		if err := a.await(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestWakeups: a wake-up ends when the client that waits has the element, not when the push is answered.
+func TestWakeups(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const late, n = 20 * time.Millisecond, 3
+	pop, push := "*3\r\n$5\r\nBLPOP\r\n$1\r\nq\r\n$2\r\n10\r\n", "*3\r\n$5\r\nRPUSH\r\n$1\r\nq\r\n$7\r\nelement\r\n"
+	var server sync.WaitGroup
+	server.Go(func() {
+		pusher, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer pusher.Close()
+		waiter, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer waiter.Close()
+		for range n {
+			if _, err := io.ReadFull(waiter, make([]byte, len(pop))); err != nil {
+				return
+			}
+			if _, err := io.ReadFull(pusher, make([]byte, len(push))); err != nil {
+				return
+			}
+			_, _ = io.WriteString(pusher, ":1\r\n")
+			time.Sleep(late)
+			_, _ = io.WriteString(waiter, "*2\r\n$1\r\nq\r\n$7\r\nelement\r\n")
+		}
+	})
+	defer server.Wait()
+	h, err := wakeupsOf(t.Context(), l.Addr().String(), []string{"q"}, n)
+	if err != nil || h.Total() != n || h.Quantile(0) < late*9/10 {
+		t.Fatalf("%d wake-ups, the shortest %v, %v", h.Total(), h.Quantile(0), err)
 	}
 }
