@@ -103,7 +103,7 @@ func parseAutoClaim(args [][]byte) (c sweeping, problem string) {
 // sweep claims pending entries of one run, and reports whether that was all.
 func (c *sweeping) sweep(run *claimer) (whole bool) {
 	var buffer [changedAtOnce]pending
-	for {
+	for !c.isOver() { // it is, if only strings of its last entry were left
 		all := run.s.pendingFrom(run.g, c.from, buffer[:min(c.attempts, len(buffer))])
 		if len(all) == 0 {
 			c.ended = true
@@ -121,11 +121,17 @@ func (c *sweeping) sweep(run *claimer) (whole bool) {
 			}
 			c.attempts--
 			next, more := p.id.next()
-			if c.from, c.ended = next, !more; c.ended || c.left == 0 || c.attempts == 0 || len(c.gone) == maxGone {
+			if c.from, c.ended = next, !more; c.isOver() {
 				return true
 			}
 		}
 	}
+	return true
+}
+
+// isOver reports whether no more pending entries are looked at.
+func (c *sweeping) isOver() bool {
+	return c.ended || c.left == 0 || c.attempts == 0 || len(c.gone) == maxGone
 }
 
 // try claims a pending entry, or finds that its entry is gone.
