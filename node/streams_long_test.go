@@ -45,8 +45,10 @@ func TestLongEntries(t *testing.T) {
 func TestXAutoClaimEndsWithALongEntry(t *testing.T) {
 	n := startLeveled(t, func(c *Config) { c.Memory, c.Shards = 256<<20, 1 })
 	c := dial(t, n.Addr())
-	medium := strings.Repeat("m", 40_000)
-	fields := []string{"a", medium, "b", medium, "c", medium, "d", medium}
+	var fields []string // of more bytes than a run answers, none of which is long by itself
+	for i := range 100 {
+		fields = append(fields, fmt.Sprint("field ", i), strings.Repeat("m", 1500))
+	}
 	add := func(id string, fields ...string) {
 		t.Helper()
 		c.sendWords(append([]string{"XADD", "x", id}, fields...))
