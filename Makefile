@@ -11,6 +11,7 @@ FUZZTIME ?= 10s
 INPUTS ?= 1000000
 CHECKTIME ?= 10m
 ROUNDS ?= 20
+STOCK ?= 2048
 TIME ?= 1h
 # -short skips building images. Empty: build them for both architectures, and run them where Docker is available.
 DEPLOYFLAGS ?= -short
@@ -110,6 +111,10 @@ soak: ## let hostile clients work beside well-behaved ones for TIME (1h); ONLY='
 scenarios: ## kill, stop, cut off, drain and add nodes under load, ROUNDS (20) times each, about 90 minutes; ONLY=Kill runs one
 	go test -count 1 -timeout 0 -run '^TestScenario$(ONLY)' -v ./test/scenarios -scenario.full -chaos.rounds $(ROUNDS)
 
+.PHONY: stock
+stock: ## do the same to a cluster full of STOCK (2048) MB of collections, for about ten minutes
+	go test -count 1 -timeout 15m -run '^TestScenarioCollections$$' -v ./test/scenarios -scenario.stock $(STOCK) -scenario.within 6m
+
 .PHONY: differ
 differ: ## compare node and proxy with redis-server on INPUTS (1000000) malformed inputs, and as many commands on all types
 	go test -count 1 -timeout 0 -run '^TestDifferential$$' -v ./test/differential -differential.inputs $(INPUTS)
@@ -196,11 +201,13 @@ race:
 	CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 10m $$($(CLUSTERS))
 
 # The engine's tests that use one goroutine, and the nodes' that use one client, in which the race
-# detector would find nothing, and the test of all commands that measures how long they lock a shard.
+# detector would find nothing, and the test of all commands that measures how long they lock a shard. With the
+# tag shortruns, commands on streams do next to nothing in one run, so that small streams take many runs.
 .PHONY: checked
 checked:
 	go test -vet=off -tags checked -gcflags=-d=checkptr -short -timeout 5m ./node/engine ./node/data/...
 	go test -vet=off -tags checked -run '$(ONE_CLIENT)|TestTimeLaw' -timeout 12m ./node
+	go test -vet=off -tags shortruns -run 'Stream|TestX' -timeout 5m ./node ./node/data/streams
 
 # The portable form of netloop and its neighbours, for systems other than Linux: tested here, built and
 # vetted for macOS. The tests of cmd/dunlin start nodes and proxies, in one process and in several.

@@ -27,13 +27,22 @@ func served(v *ownership.View, wanted *ring.PartitionSet) (s ring.PartitionSet) 
 func (r *request) admit(keys keyPlan) bool {
 	switch keys {
 	case oneKey:
-		return r.admitSlot(ring.Slot(r.Args[r.Cmd.FirstKey(r.Args)]))
+		return r.admitSlot(r.slotOf(r.Cmd, r.Database, r.Args[r.Cmd.FirstKey(r.Args)]))
 	case oneSlot, anySlots:
 		return r.admitKeys(keys == oneSlot)
 	case allKeys:
 		return r.admitAll()
 	}
 	return true
+}
+
+// slotOf returns the slot by which a command is placed: that of its first key, or that of what it names instead, which
+// lies in no database.
+func (r *request) slotOf(c *command.Command, database uint8, key []byte) uint16 {
+	if c.Placed() > 0 {
+		return ring.Slot(key)
+	}
+	return r.Placement.SlotOf(database, key)
 }
 
 // admitSlot is admit for a single key, which nearly all commands have.
@@ -48,7 +57,7 @@ func (r *request) admitSlot(slot uint16) bool {
 // admitSlotCarefully is admitSlot off the fast path.
 func (r *request) admitSlotCarefully(slot uint16) bool {
 	p := ring.Partition(slot)
-	if r.serves(p) {
+	if r.serves(p) || r.transaction != nil && r.Cmd.Placed() > 0 { // another node may have the channel
 		return true
 	}
 	r.refuse(slot, p)
@@ -77,6 +86,9 @@ func (r *request) admitKeys(oneSlot bool) bool {
 		return false
 	}
 	r.Keys, _ = r.Cmd.AppendKeys(r.Keys[:0], r.Args)
+	if len(r.Keys) == 0 && r.Cmd.IsScript() && r.transaction == nil && r.Placement.Pins(r.Database) {
+		return r.admitSlot(r.SlotOf(nil)) // it may use any key
+	}
 	r.Partitions = slices.Grow(r.Partitions[:0], len(r.Keys))
 	if x := r.transaction; x != nil && !x.single { // its slot was planned, and admitted
 		r.Partition = x.partition
@@ -88,7 +100,7 @@ func (r *request) admitKeys(oneSlot bool) bool {
 	first, crossing := uint16(0), false
 	refusing := -1 // slot of the first key that is not served
 	for i, pos := range r.Keys {
-		slot := ring.Slot(r.Args[pos])
+		slot := r.SlotOf(r.Args[pos])
 		p := ring.Partition(slot)
 		r.Partitions = append(r.Partitions, p)
 		if i == 0 {
@@ -119,6 +131,10 @@ func (r *request) admitKeys(oneSlot bool) bool {
 // admitRest is admitKeys for a command that goes on: of the keys that come next. One that has changed
 // something cannot be refused, since it must not begin anew.
 func (r *request) admitRest() bool {
+	if !r.Rest.IsPlaced(&r.Request) {
+		r.Fail(errPartly)
+		return false
+	}
 	from, to := r.Rest.Next()
 	r.Partition = r.Partitions[from]
 	for i := from; i < to; i++ {
@@ -128,7 +144,7 @@ func (r *request) admitRest() bool {
 			r.Fail(errPartly)
 			return false
 		default:
-			r.refuse(ring.Slot(r.Args[r.Keys[i]]), r.Partitions...)
+			r.refuse(r.SlotOf(r.Args[r.Keys[i]]), r.Partitions...)
 			return false
 		}
 	}
@@ -199,6 +215,11 @@ const (
 	anySlots         // several, in any slots
 	allKeys          // whatever keys there are
 )
+
+// usesKeys reports whether a command with the plan uses keys that it names.
+func (p *plan) usesKeys(c *command.Command) bool {
+	return p.keys != noKeys && p.keys != allKeys && c.Placed() == 0
+}
 
 // keyPlanOf derives the plan from the command's row.
 func keyPlanOf(c *command.Command) keyPlan {

@@ -75,6 +75,7 @@ func TestNoAllocations(t *testing.T) {
 	f("MSET", "MSET a 1 b 2 c 3")
 	f("PFADD", "DEL h", "PFADD h 1 2 3", "PFADD h 4", "PFCOUNT h", "PFCOUNT h h", "PFMERGE h h")
 	f("whole keys", "SET {k}a 1", "RENAME {k}a {k}b", "COPY {k}b {k}a REPLACE", "DUMP {k}a", "OBJECT ENCODING {k}a", "OBJECT FREQ {k}none", "RENAMENX {k}a {k}b")
+	f("databases", "SELECT 1", "SET a 1", "GET a", "INCR a", "MOVE a 15", "MGET a b", "SELECT 15", "GET a", "DEL a", "SELECT 0", "SET a 1", "COPY a a DB 1 REPLACE")
 	f("IFEQ", "SET a 1", "SET a 2 IFEQ 1", "DELIFEQ a 2")
 	f("IFDEQ", "SET a 1", "SET a 2 IFDNE 0123456789abcdef", "DIGEST a", "DELEX a IFDNE 0123456789abcdef")
 	f("bits", "SETBIT b 100 1", "GETBIT b 7", "BITCOUNT b", "BITCOUNT b 0 -1 BIT", "BITPOS b 1", "BITPOS b 0 1")

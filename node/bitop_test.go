@@ -3,6 +3,8 @@ package node
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,6 +75,57 @@ func TestLargeCombinations(t *testing.T) {
 	}
 	c.want("BITOP OR {t}x {t}a {t}h", "(error) "+exec.ErrWrongType)
 	c.want("EXISTS {t}x", "(integer) 0")
+}
+
+// TestManySources: sources that are gathered in several runs have the effect that all of them have
+// in one, in each database and however often they are named.
+func TestManySources(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Memory = 512 << 20 })
+	c := dial(t, n.Addr())
+	values := map[string][]byte{
+		"{t}a": bigValue(300_000, 1), "{t}b": bigValue(70_007, 2), "{t}c": bigValue(60_000, 3), "{t}d": bigValue(100, 4),
+		"{t}e": bigValue(30, 5), "{t}no": nil,
+	}
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for _, database := range []int{0, 3} {
+		c.want(fmt.Sprint("SELECT ", database), "OK")
+		for key, v := range values {
+			if v != nil {
+				c.wantBig("SET "+key+" BIG", v, "OK")
+			}
+		}
+		before := n.engine.Outside()
+		for op := bitstring.And; op <= bitstring.One; op++ {
+			if op == bitstring.Not {
+				continue
+			}
+			for range 4 {
+				keys := strings.Fields(strings.Repeat([]string{"{t}d ", "{t}e ", "{t}no "}[rng.IntN(3)], 1025+rng.IntN(2)))
+				for _, key := range strings.Fields("{t}a {t}b {t}c {t}d {t}e {t}no") {
+					for range rng.IntN(7) {
+						keys[rng.IntN(len(keys))] = key
+					}
+				}
+				var sources [][]byte
+				for _, key := range keys {
+					sources = append(sources, values[key])
+				}
+				want := make([]byte, len(slices.MaxFunc(sources, func(a, b []byte) int { return len(a) - len(b) })))
+				op.Fill(want, sources, 0)
+				line := fmt.Sprintf("BITOP %s {t}x %s", bitstring.CombinationNames[op], strings.Join(keys, " "))
+				if got := c.do(line); got != fmt.Sprintf("(integer) %d", len(want)) {
+					t.Fatalf("seed %d, database %d: %.40s … is answered %s, want %d", seed, database, line, got, len(want))
+				}
+				c.wantBig("GET {t}x", want, "BIG")
+			}
+		}
+		c.want("SADD {t}set member", "(integer) 1")
+		c.want("BITOP OR {t}x"+strings.Repeat(" {t}a {t}b", 1025)+" {t}set", "(error) "+exec.ErrWrongType)
+		if st := n.engine.Stats(); st.Pinned != 0 || n.engine.Outside() > before+1<<20 {
+			t.Errorf("%d bytes are pinned and %d outside, %d before", st.Pinned, n.engine.Outside(), before)
+		}
+	}
 }
 
 // TestCombineWhatChanges: the result is of one moment between request and reply, though a source

@@ -47,6 +47,7 @@ type blocked struct {
 	place         int32  // in allBlocked.due; -1: in none
 	reviewed      uint16 // allBlocked.review when it was last looked at
 	cmd           command.ID
+	database      uint8
 	others        uint8 // keys beside the first one
 	version       resp.Version
 	noTouch       bool
@@ -80,7 +81,7 @@ func (r *request) Await(t engine.Txn, a exec.Await) {
 		return
 	}
 	w := &blocked{
-		conn: cn, cmd: r.Cmd.ID, others: uint8(len(a.Keys) - 1), timed: a.Limit > 0 || a.Positions != nil,
+		conn: cn, cmd: r.Cmd.ID, database: r.Database, others: uint8(len(a.Keys) - 1), timed: a.Limit > 0 || a.Positions != nil,
 		version: cn.State.Version, noTouch: cn.State.NoTouch, tracks: r.tracksReads(), place: -1,
 	}
 	if !cn.Socket.TrySetOther(cn.otherBytes() + w.chargeFor(packedSize(a.Args))) {
@@ -113,9 +114,9 @@ func (w *blocked) chargeFor(args int) int {
 }
 
 // slot returns that of the keys of a command, which is no claim.
-func (w *blocked) slot() uint16 {
+func (w *blocked) slot(placement ring.Placement) uint16 {
 	args := unpackArgs(nil, []byte(w.Text()))
-	return ring.Slot(args[command.ByID(w.cmd).FirstKey(args)])
+	return placement.SlotOf(w.database, args[command.ByID(w.cmd).FirstKey(args)])
 }
 
 // timeout is the reply to a command whose time is up.
@@ -255,7 +256,7 @@ func (ws *allBlocked) endBy(w *blocked, reply func() []byte) {
 		case serves && reply != nil:
 			r.answer(&exec.Gathered{Head: reply()})
 		case !serves && r.conn.pipe == nil:
-			r.refuse(w.slot(), r.Partition)
+			r.refuse(w.slot(r.Placement), r.Partition)
 		default:
 			r.replyWait()
 			r.latch(r.Partition)
@@ -330,7 +331,7 @@ func (ws *allBlocked) look(w *blocked, view *ownership.View) {
 		if w.leave() {
 			w.end()
 		}
-	case view.Standing[w.Partition()] != ownership.Serving:
+	case view.Standing[w.Partition()] != ownership.Serving || ws.worker.node.placing.Load().closing.Databases.Has(w.database):
 		ws.endBy(w, nil)
 	default:
 		ws.worker.node.engine.Recheck(&w.Waiter, ws.worker.loop.UnixMilli())

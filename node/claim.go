@@ -1,6 +1,9 @@
 package node
 
 import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -27,14 +30,14 @@ func claim(r *request) {
 		r.Fail(errBadClaim)
 		return
 	}
-	slot := ring.Slot(c.Keys[0])
+	slot := r.SlotOf(c.Keys[0])
 	for _, key := range c.Keys[1:] {
-		if ring.PartitionOf(key) != ring.Partition(slot) {
+		if ring.Partition(r.SlotOf(key)) != ring.Partition(slot) {
 			r.Fail(errCrossSlot)
 			return
 		}
 	}
-	if !r.admitSlot(slot) {
+	if r.Database != 0 && !r.admitDatabase(r.Database) || !r.admitSlot(slot) {
 		return
 	}
 	t, ok := r.Lock()
@@ -55,13 +58,13 @@ func claim(r *request) {
 func seek(t engine.Txn, c *member.Claim) (a exec.Await, ready int) {
 	typ := claimTypes[c.Kind]
 	a.Wish, ready = engine.Wish{Type: typ, Keys: c.Keys, Group: c.Group}, -1
-	look := types.ByID(typ).Seek
+	look, looks := types.ByID(typ).Seek, 0
 	for i, key := range c.Keys {
 		item, found := t.Peek(key)
 		other := found && item.Type() != typ
 		is := other || found && look == nil
 		if look != nil {
-			sought := exec.Sought{Group: c.Group, MinIdle: c.MinIdle}
+			sought := exec.Sought{Group: c.Group, MinIdle: c.MinIdle, Waited: c.Waited, Looks: &looks}
 			if c.IDs != nil {
 				sought.ID = c.IDs[i]
 			}
@@ -71,15 +74,28 @@ func seek(t engine.Txn, c *member.Claim) (a exec.Await, ready int) {
 			if string(sought.ID) == member.LastID {
 				a.IDs = member.AppendSettled(a.IDs, f.ID)
 			}
-			if f.Again > 0 && (a.Again == 0 || f.Again < a.Again) {
-				a.Again = f.Again
-			}
+			a.Again = sooner(a.Again, f.Again)
 		}
-		if is && ready < 0 && (other || !t.HasTurn(typ, c.Group, key)) {
+		switch {
+		case !is || ready >= 0:
+		case other || !t.HasTurn(typ, c.Group, key):
 			ready = i
+		case look != nil: // whose turn it is may leave something, which is told then
+			a.Positions[i] = engine.Position{}
+			if c.MinIdle != member.NoIdle { // or else nothing: what was pending was not looked at
+				a.Again = sooner(a.Again, member.ClaimTurn)
+			}
 		}
 	}
 	return a, ready
+}
+
+// sooner returns the lesser of two durations, of which 0 means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // finds is the Finds of the engine's Servers.
@@ -105,7 +121,15 @@ func (n *Node) finds(t engine.Txn, of *engine.Waiter) (found bool) {
 // tellClaim is the Tell of the engine's Servers.
 func (n *Node) tellClaim(of *engine.Waiter, turn engine.Turn) (deliver func()) {
 	w := of.Owner.(*blocked)
-	return func() { w.conn.worker.loop.Post(func() { w.ready(turn) }) }
+	return func() {
+		w.conn.worker.loop.Post(func() {
+			if w.cmd == command.DunlinClaim {
+				w.ready(turn)
+			} else {
+				w.anew(turn)
+			}
+		})
+	}
 }
 
 // ready tells the proxy that it is the turn of a claim, which the queues know no more. The turn ends after
@@ -115,7 +139,7 @@ func (w *blocked) ready(turn engine.Turn) {
 	c, _ := member.ParseClaim(args[2:])
 	key := c.Keys[turn.Key]
 	pass := func() {
-		w.conn.node.endTurn(member.Pass{Kind: c.Kind, Turn: turn.Number, Key: key, Group: c.Group}, w.conn.worker)
+		w.conn.node.endTurn(w.database, member.Pass{Kind: c.Kind, Turn: turn.Number, Key: key, Group: c.Group}, w.conn.worker)
 	}
 	switch {
 	case turn.Number == 0:
@@ -136,12 +160,13 @@ func pass(r *request) {
 		r.Fail(errBadClaim)
 		return
 	}
-	r.node.endTurn(p, r.worker)
+	r.node.endTurn(r.Database, p, r.worker)
 	r.ReplyOK()
 }
 
 // endTurn ends the turn of a claim, if it is not over. The partition may be another node's by now: then nobody
 // waits here any more.
-func (n *Node) endTurn(p member.Pass, w *worker) {
-	n.engine.EndTurn(ring.PartitionOf(p.Key), claimTypes[p.Kind], p.Group, p.Key, p.Turn, w.loop.UnixMilli())
+func (n *Node) endTurn(database uint8, p member.Pass, w *worker) {
+	section := engine.Section(n.placing.Load().PartitionOf(database, p.Key), database)
+	n.engine.EndTurn(section, claimTypes[p.Kind], p.Group, p.Key, p.Turn, w.loop.UnixMilli())
 }

@@ -38,6 +38,36 @@ func told(token int, r member.Ready) string {
 	return string(member.AppendReady(member.AppendCompletion(nil, uint64(token)), r))
 }
 
+// TestWokenLeavesATurn: a command that is woken for one of its keys takes nothing from another one
+// where a claim has its turn.
+func TestWokenLeavesATurn(t *testing.T) {
+	for _, x := range [...]struct{ claim, wait, first, second, gets string }{
+		{"l {k}a", "BLPOP {k}a {k}b 0", "RPUSH {k}a x", "RPUSH {k}b y", "1) \"{k}b\"\n2) \"y\""},
+		{"l {k}a", "BLMPOP 0 2 {k}a {k}b LEFT", "RPUSH {k}a x", "RPUSH {k}b y", "1) \"{k}b\"\n2) 1) \"y\""},
+		{"z {k}a", "BZPOPMIN {k}a {k}b 0", "ZADD {k}a 1 x", "ZADD {k}b 2 y", "1) \"{k}b\"\n2) \"y\"\n3) \"2\""},
+		{"z {k}a", "BZMPOP 0 2 {k}a {k}b MIN", "ZADD {k}a 1 x", "ZADD {k}b 2 y", "1) \"{k}b\"\n2) 1) 1) \"y\"\n      2) \"2\""},
+		{"g g -1 {k}a", "XREADGROUP GROUP g c BLOCK 0 STREAMS {k}a {k}b > >", "XADD {k}a 1 f v", "XADD {k}b 1 f v",
+			oneEntry("{k}b", "1-0", "f", "v")},
+	} {
+		t.Run(x.wait, func(t *testing.T) {
+			n := startLeveled(t)
+			p, c := claimPipe(t, n), dial(t, n.Addr())
+			if strings.HasPrefix(x.wait, "X") {
+				c.do("XGROUP CREATE {k}a g $ MKSTREAM")
+				c.do("XGROUP CREATE {k}b g $ MKSTREAM")
+			}
+			p.send("DUNLIN CLAIM 0 " + x.claim)
+			p.wantRaw(later(1))
+			w := block(t, n, x.wait)
+			p.sendLines(x.first, x.second)
+			w.wantNext(x.gets)
+			p.read()
+			p.read()
+			p.wantRaw(told(1, member.Ready{Turn: 1}))
+		})
+	}
+}
+
 // TestClaim: a claim is told of a value and does not pop it; who waits behind it waits until the turn ends.
 func TestClaim(t *testing.T) {
 	n := startLeveled(t)

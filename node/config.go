@@ -44,10 +44,28 @@ func (n *Node) setEviction(name string) error {
 	return err
 }
 
-// setMemory is CONFIG SET maxmemory. As in Redis, a limit below what is used is accepted even if
-// nothing more may be evicted: the node then refuses writes until less is used.
+// shrinkPatience is how long CONFIG SET maxmemory waits until what is used fits a lower limit.
+const shrinkPatience = time.Second
+
+// setMemory is CONFIG SET maxmemory. A lower limit holds at once for what is new. What is too much
+// is evicted in slices, beside commands, for as long as that takes; setMemory returns after
+// shrinkPatience at the latest. As in Redis, a limit below what is used is accepted even if nothing
+// more may be evicted: the node then refuses writes until less is used.
 func (n *Node) setMemory(bytes int64) error {
-	err := n.engine.SetMaxBytes(bytes)
+	set := make(chan error, 1)
+	n.goJob(func() { set <- n.resize(bytes) })
+	patience := time.NewTimer(shrinkPatience)
+	defer patience.Stop()
+	select {
+	case err := <-set:
+		return err
+	case <-patience.C:
+		return nil
+	}
+}
+
+func (n *Node) resize(bytes int64) error {
+	err := n.engine.SetMaxBytesWhile(bytes, func() bool { return n.ctx.Err() == nil })
 	if errors.Is(err, engine.ErrMemory) {
 		n.log.Warn("memory limit is below what is used, and nothing more may be evicted",
 			"limit", bytes, "used", n.engine.Used())
@@ -70,8 +88,8 @@ func isConfigSet(c *command.Command, args [][]byte) bool {
 	return c.ID == command.Config && len(args) > 1 && exec.Is(args[1], "SET")
 }
 
-// configureLater answers CONFIG SET from a goroutine: a lower limit holds at once, but the node
-// must serve other connections while it evicts the rest.
+// configureLater answers CONFIG SET from a goroutine: the node must serve other connections while it
+// evicts, or while others learn of the setting.
 func (r *request) configureLater() {
 	args := exec.CloneArgs(r.Args)
 	r.conn.State.LastCmd = command.ConfigSet
@@ -163,13 +181,19 @@ type SettingsSource interface {
 
 // SetSettings gives the node its source of settings. Without one, the node sets parameters of the
 // cluster for itself alone.
-func (n *Node) SetSettings(s SettingsSource) { n.settingsSource.Store(&s) }
+func (n *Node) SetSettings(s SettingsSource) {
+	n.settingsSource.Store(&s)
+	if n.cfg.Pinned != "" {
+		n.goJob(func() { n.pinFirst(s) })
+	}
+}
 
 // ApplySettings applies the cluster's settings. nil is the empty document.
 func (n *Node) ApplySettings(s *ring.Settings) {
 	if err := n.settings.ApplyCluster(s.Get); err != nil {
 		n.log.Warn("some settings cannot be applied", "error", err)
 	}
+	n.place(s)
 	n.applyFunctions(s)
 }
 
@@ -216,6 +240,9 @@ func (n *Node) setCluster(changes map[string]string) error {
 			}
 			return value, set
 		})
+	}
+	if _, pins := changes[ring.PinnedSetting]; pins {
+		return n.pin(*at, changes)
 	}
 	return n.setSettings(*at, nil, changes)
 }

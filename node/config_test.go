@@ -108,9 +108,7 @@ func TestConfigSetMemory(t *testing.T) {
 	c.fillWith(1000, 20_000)
 	c.want("CONFIG SET maxmemory 8mb", "OK")
 	c.want("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"8388608\"")
-	if used := n.engine.Used(); used > 8<<20 {
-		t.Errorf("%d bytes are used", used)
-	}
+	eventually(t, "what is used fits", func() bool { return n.engine.Used() <= 8<<20 })
 	c.want("CONFIG SET maxmemory-policy noeviction", "OK")
 	if info := c.do("INFO memory"); !strings.Contains(info, "maxmemory_policy:noeviction") || !strings.Contains(info, "maxmemory:8388608") {
 		t.Errorf("INFO memory says\n%s", info)
@@ -174,4 +172,36 @@ func TestCheckPart(t *testing.T) {
 	if s, err := n.Stats(); err != nil || s.OfClients != 0 {
 		t.Errorf("%d commands are counted, error %v", s.OfClients, err)
 	}
+}
+
+// TestLowerLimitAnswersSoon: CONFIG SET maxmemory is answered while the node still evicts, and a
+// later one counts at once.
+func TestLowerLimitAnswersSoon(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 64 << 20 })
+	c := dial(t, n.Addr())
+	for i := range 200_000 {
+		if err := put(n, fmt.Sprint("k", i), strings.Repeat("v", 200), engine.TypeString); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := n.engine.Lock(7, 0) // eviction waits for this shard, among others
+	locked := true
+	defer func() {
+		if locked {
+			held.Unlock()
+		}
+	}()
+	c.want("CONFIG SET maxmemory 8mb", "OK")
+	if used := n.engine.Used(); used < 16<<20 {
+		t.Errorf("all but %d bytes are evicted, though a shard is locked", used)
+	}
+	c.want("CONFIG SET maxmemory 32mb", "OK")
+	held.Unlock()
+	locked = false
+	eventually(t, "the later limit holds", func() bool { return n.MaxMemory() == 32<<20 && n.engine.Used() <= 32<<20 })
+	if st := n.engine.Stats(); st.Keys < 50_000 {
+		t.Errorf("%d keys are left: the limit of 8 MB was reached", st.Keys)
+	}
+	c.want("CONFIG SET maxmemory 8mb", "OK")
+	eventually(t, "the lower limit holds", func() bool { return n.MaxMemory() == 8<<20 && n.engine.Used() <= 8<<20 })
 }

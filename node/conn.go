@@ -33,6 +33,8 @@ type conn struct {
 	held     exec.Work     // not nil: this executes it, since it is neither in the input nor an upload
 	waited   time.Duration // Request.Waited of the request that comes next
 
+	reserved *reserved // not nil: it has reserved partitions for another node's command
+
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
 	topics *pubsub.Subscriber // not nil: the client has subscribed to something
 
@@ -45,10 +47,11 @@ type conn struct {
 
 	probation bool // over MaxClients: a member, or it is refused
 	pace      exec.Pace
-	paced     *exec.Upload // what pace is about; nil: what the client reads
-	unread    int          // bytes of input that the last OnData left
-	stopped   bool         // OnData left requests because replies pile up
-	ended     bool         // the peer sends no more: close when all is answered
+	paced     *exec.Upload  // what pace is about; nil: what the client reads
+	unread    int           // bytes of input that the last OnData left
+	stopped   bool          // OnData left requests because replies pile up
+	ended     bool          // the peer sends no more: close when all is answered
+	looked    time.Duration // when a command began behind which the client rests; 0: it does not
 	closed    bool
 	gone      atomic.Bool // closed, for other loops
 
@@ -82,18 +85,28 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		}
 		if s := ahead.take(cn, in[used:]); s != nil {
 			used, last = used+s.length, s.length
+			r.Database = s.database
 			r.execute(s)
 			r.Waited = 0
 			batch++
 			continue
 		}
-		outcome := cn.parser.Parse(in[used:])
+		database, prefix, ok := cn.prefix(in[used:])
+		if !ok {
+			r.Fail(errBadDatabase)
+			cn.Closing = true
+			break
+		}
+		r.Database = database
+		outcome := cn.parser.Parse(in[used+prefix:])
 		if outcome == resp.NeedMore {
-			c.Want(cn.parser.Need())
+			c.Want(prefix + cn.parser.Need())
 			break
 		}
 		if outcome == resp.LargeBulk {
-			used += r.beginValue()
+			if value := r.beginValue(); value > 0 {
+				used += prefix + value
+			}
 			continue
 		}
 		if outcome == resp.Malformed {
@@ -102,7 +115,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			break
 		}
 		last = cn.parser.Len()
-		used += last
+		used += prefix + last
 		if cn.Upload != nil {
 			r.endUpload(cn.parser.Args())
 			r.Waited = 0
@@ -136,6 +149,10 @@ func (w *worker) begin(cn *conn) *request {
 	// fence.
 	r.fenced = w.node.isFenced(w.loop.Now())
 	r.view = w.node.view.Load()
+	if p := w.node.placing.Load(); p != r.placing || r.view.Table != r.placedBy {
+		r.placing, r.placedBy = p, r.view.Table
+		r.Placement, r.Closed = p.Placement, p.closed(r.view.Table)
+	}
 	r.careful = r.gate().Careful(r.view, r.fenced)
 	r.timedFrom = int(w.node.timing.Load())
 	r.sampled = false
@@ -150,6 +167,7 @@ func (w *worker) begin(cn *conn) *request {
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
 	r.longEnough, r.tried, r.compared, r.Actor = false, 0, 0, 0
+	r.Database = cn.State.Database
 	return r
 }
 
@@ -169,7 +187,9 @@ func (w *worker) end(r *request, used, batch int) {
 		cn.Closing = true
 		cn.dropUpload()
 		cn.Socket.CloseAfterFlush()
+		return
 	}
+	cn.restBehindLook()
 }
 
 // limitRequests gives the parser the limits that fit the peer: little memory for a peer that has
@@ -245,6 +265,7 @@ func (cn *conn) resume(f func(r *request)) {
 		cn.Socket.CloseAfterFlush()
 	default:
 		cn.Socket.Resume()
+		cn.restBehindLook()
 	}
 }
 
@@ -284,6 +305,7 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.dropJobs()
 	cn.dropUpload()
 	cn.dropHeld()
+	cn.dropReserved()
 	switch {
 	case errors.Is(err, netloop.ErrSlowReader):
 		cn.worker.Count.SlowReaders++

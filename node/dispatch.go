@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -23,6 +24,9 @@ type request struct {
 	conn   *conn
 	view   *ownership.View
 	fenced bool
+	// placing and the table of the view are what Placement and Closed are made of.
+	placing  *placing
+	placedBy *ring.Table
 	// careful reports that the fence or a latch of the pipe forbids some partition that the view
 	// serves. It is one flag, for the fast path.
 	careful bool
@@ -61,7 +65,7 @@ func own(h func(r *request)) exec.Handler {
 
 // dispatch executes one request: r.args.
 func (r *request) dispatch() {
-	s := step{args: r.Args, length: r.conn.parser.Len()}
+	s := step{args: r.Args, length: r.conn.parser.Len(), database: r.Database}
 	s.look(r.conn)
 	r.executeWhole(&s)
 }
@@ -91,6 +95,9 @@ func (r *request) execute(s *step) {
 	r.Cmd = s.cmd
 	r.worker.Count.Commands[s.cmd.ID]++
 	r.conn.State.LastCmd = s.cmd.ID
+	if r.Database != 0 && s.plan.usesKeys(s.cmd) && !r.admitDatabase(r.Database) {
+		return
+	}
 	if s.plan.keys == oneKey {
 		if !r.admitSlot(s.slot) {
 			return
@@ -99,6 +106,9 @@ func (r *request) execute(s *step) {
 		return
 	}
 	start, pins := len(r.Out), len(r.Pins)
+	if s.plan.looks {
+		r.beginLook()
+	}
 	if s.plan.timed || len(s.args) >= r.timedFrom {
 		if r.isFirst() {
 			r.show()
@@ -161,11 +171,37 @@ func (r *request) dispatchOther(c *command.Command) {
 	case r.subscription():
 		return
 	}
+	answer := answerLocally
+	if c.ID == command.Select {
+		answer = selectDatabase
+	}
 	if r.Cmd.Flags&command.Secret == 0 && (!r.Cmd.Quick() || len(r.Args) >= r.timedFrom) {
-		r.timed(answerLocally)
+		r.timed(answer)
 		return
 	}
-	r.answerLocally()
+	answer(&r.Request)
+}
+
+// selectDatabase: SELECT database. Within a transaction it concerns the commands behind it, and behind EXEC the client.
+func selectDatabase(e *exec.Request) {
+	r := e.Host.(*request)
+	r.named(command.Select)
+	database, ok := r.DatabaseArg(1)
+	if !ok {
+		return
+	}
+	if r.conn.pipe == nil && r.Placement.Pins(database) && !r.node.cfg.Whole {
+		r.Fail(fmt.Sprintf(errPinned, database))
+		return
+	}
+	r.Select(database)
+	if r.transaction != nil {
+		r.transaction.database = database
+	}
+	if r.conn.pipe == nil {
+		r.conn.State.Database = database
+	}
+	r.ReplyOK()
 }
 
 // answerLocally wraps request.answerLocally as a handler.
@@ -254,6 +290,7 @@ type step struct {
 	length   int    // in the input
 	firstKey int    // in args; 0: none
 	slot     uint16 // of the first key
+	database uint8
 }
 
 // take returns the next request of in, or nil if it is not a small one that has arrived whole.
@@ -273,14 +310,22 @@ func (a *lookahead) read(cn *conn, in []byte) {
 	for a.known < exec.MaxAhead {
 		before := len(a.args)
 		args, length := cn.parser.AppendSmall(a.args, in)
+		database := cn.State.Database
 		if length == 0 {
-			break
+			prefix, ok := 0, false
+			if database, prefix, ok = cn.prefix(in); prefix == 0 || !ok {
+				break
+			}
+			if args, length = cn.parser.AppendSmall(a.args, in[prefix:]); length == 0 {
+				break
+			}
+			length += prefix
 		}
 		in = in[length:]
 		a.args = args
 		s := &a.steps[a.known]
 		a.known++
-		s.args, s.length = args[before:], length
+		s.args, s.length, s.database = args[before:], length, database
 		if s.look(cn); s.plan == nil {
 			break
 		}
@@ -305,8 +350,14 @@ func (s *step) look(cn *conn) {
 		return
 	}
 	s.cmd, s.plan = cmd, plan
-	if s.firstKey = s.cmd.FirstKey(s.args); s.firstKey != 0 {
-		s.slot = ring.Slot(s.args[s.firstKey])
+	if s.firstKey = s.cmd.FirstKey(s.args); s.firstKey == 0 {
+		return
+	}
+	key := s.args[s.firstKey]
+	if s.database == 0 { // which is never pinned; slotOf is not inlined
+		s.slot = ring.Slot(key)
+	} else {
+		s.slot = cn.worker.request.slotOf(s.cmd, s.database, key)
 	}
 }
 
@@ -314,7 +365,7 @@ func (a *lookahead) touch(w *worker) {
 	n := 0
 	for i := range a.steps[:a.known] {
 		if s := &a.steps[i]; s.plan != nil && s.firstKey != 0 {
-			w.Probes[n] = engine.Probe{Partition: ring.Partition(s.slot), Key: s.args[s.firstKey]}
+			w.Probes[n] = engine.Probe{Section: engine.Section(ring.Partition(s.slot), s.database), Key: s.args[s.firstKey]}
 			n++
 		}
 	}

@@ -7,9 +7,17 @@
 //	conn     one connection: a client's, a proxy's pipe, or another member's
 //	request  one command while it is executed: exec.Request is what a handler sees of it.
 //	         Each worker has one, and reuses it
+//	section  the keys of one partition in one database: what a command locks (engine.Section).
+//	         Whether this node serves it depends on the partition alone
 //	hold     of a partition, by a transaction that takes longer than a lock (transaction_run.go, hold.go)
 //	aside    a client that is paused, waits, or does not want all replies (clients.go)
 //	blocked  a command that waits for a key to have a value (blocked.go, woken.go)
+//	hand     executes commands outside of any connection, for scripts and gathered commands (hand.go)
+//	gathered a command whose keys lie in several slots: it is executed on values that their owners
+//	         lend (gather.go, lend.go), or in partitions that they reserve for it (gather_reserve.go,
+//	         reserve.go)
+//	reserved of a partition: it is held for a command that another node executes (reserve.go)
+//	publication  a message of a transaction or a script on a channel that another node has (publication.go)
 //	event    a keyspace notification, which a goroutine publishes (events.go)
 //	ticket   stands for a large reply until its proxy has fetched it (node/ticket)
 //	job      a command that a goroutine works on. A pipe goes on meanwhile (jobs.go)
@@ -58,7 +66,8 @@
 //     client's connection reads nothing more. A pipe goes on: a token takes the place of the
 //     reply, and a push brings it.
 //   - What goroutines work on changes nothing any more once its connection has ended, except for
-//     settings and the rest of a transaction, for which the pipe's next generation waits.
+//     settings, the rest of a transaction, and what a gathered command is about to store, for which
+//     the pipe's next generation waits.
 //   - Few goroutines compute at a time, and they take turns between connections (node/crew). While
 //     loops are strained, those that read for KEYS, DUMP, BITCOUNT, a long reply or a SORT of one
 //     value take a tenth of the time (exec.Step), unless a write waits for its turn.

@@ -1,10 +1,13 @@
 package node
 
-import "github.com/dunlin-cache/dunlin/internal/member"
+import (
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/node/exec"
+)
 
 // The texts of Redis 7, which clients compare.
 const (
-	errCrossSlot = "CROSSSLOT Keys in request don't hash to the same slot"
+	errCrossSlot = exec.ErrCrossSlot
 	errNotServed = member.NotServed
 	errNoAuth    = "NOAUTH Authentication required."
 )
@@ -16,11 +19,14 @@ const (
 	errBadSecret        = "WRONGPASS the secret of this cluster is another one"
 	errNoChallenge      = "WRONGPASS ask for a challenge first"
 	errOldPipe          = "ERR a newer generation of this pipe has been opened"
+	errBadDatabase      = "ERR Protocol error: no such database"
 	errBadPipe          = "ERR cannot open pipe: malformed description"
 	errPipeLevel        = "ERR cannot open pipe: its proxy speaks protocol level %d, and this cluster needs %d: upgrade it"
 	errBadSettings      = "ERR cannot change settings: malformed, or this node is in no cluster"
 	errBadBitmap        = "ERR partitions must be a bitmap of 512 bytes"
 	errBadTable         = "ERR cannot read table"
+	errPinned           = "ERR database %d is pinned to one node, so clients select it through a proxy"
+	errMisplaced        = "TRYAGAIN the proxy does not know yet which databases are pinned, try again"
 	errCanceled         = member.Canceled
 	errHalfway          = "ERR given up halfway: this node does not serve the partition of the keys any more"
 	errNotReached       = "ERR not executed: the transaction was given up, because this node does not serve its partition any more"
@@ -28,6 +34,8 @@ const (
 	errHandingOver      = "TRYAGAIN the node is still handing over what the table has taken from it"
 	errForeignTable     = "ERR that table is of a lineage that this node does not follow"
 	errBadFetch         = "ERR cannot fetch: malformed request, or not on a pipe"
+	errBadPublish       = "ERR cannot publish: malformed request, or on a pipe"
+	errBadLend          = "ERR cannot lend: malformed request, or on a pipe"
 	errBadClaim         = "ERR cannot claim: malformed request, or not on a pipe"
 	errBadExec          = "ERR cannot execute transaction: malformed, or not of one slot"
 	errNoTicket         = "ERR there is no such ticket"

@@ -32,7 +32,7 @@ const (
 	// eventBlock is how many bytes of events a queue takes at once.
 	eventBlock = 32 << 10
 	// eventHead is what an event takes beside its name and its key.
-	eventHead = 5
+	eventHead = 6
 )
 
 // events are those of a node.
@@ -55,7 +55,7 @@ type events struct {
 func (ev *events) isLate() bool { return ev.late.Load() }
 
 // eventQueue has the events of some partitions that are not published yet, each as the length of its
-// name, the name, the length of the key, and the key.
+// name, the name, the database, the length of the key, and the key.
 type eventQueue struct {
 	mu     sync.Mutex
 	blocks [][]byte
@@ -99,7 +99,7 @@ func (ev *events) review() {
 }
 
 // note queues an event of a key whose partition is locked, if anybody may listen.
-func (ev *events) note(class keyevent.Class, event string, key []byte) {
+func (ev *events) note(class keyevent.Class, event string, database uint8, key []byte) {
 	if ev.classes.Load()&uint32(class) == 0 || !ev.node.broker.WantsEvents() {
 		return
 	}
@@ -122,7 +122,7 @@ func (ev *events) note(class keyevent.Class, event string, key []byte) {
 		q.blocks = append(q.blocks, block)
 		at++
 	}
-	b := append(append(q.blocks[at], byte(len(event))), event...)
+	b := append(append(append(q.blocks[at], byte(len(event))), event...), database)
 	q.blocks[at] = append(binary.LittleEndian.AppendUint32(b, uint32(len(key))), key...)
 	select {
 	case ev.wake <- struct{}{}:
@@ -144,13 +144,13 @@ var ofEngine = [...]struct {
 
 // announce is engine.Config.Announce. A node that does not serve the partition any more, and does not know
 // yet that it has a copy, announces nothing: the owner does.
-func (ev *events) announce(key []byte, event engine.Event) {
+func (ev *events) announce(section uint16, key []byte, event engine.Event) {
 	e := &ofEngine[event]
 	if ev.classes.Load()&uint32(e.class) == 0 {
 		return
 	}
-	if v := ev.node.view.Load(); v.Standing[ring.PartitionOf(key)] == ownership.Serving {
-		ev.note(e.class, e.name, key)
+	if v := ev.node.view.Load(); v.Standing[engine.PartitionOf(section)] == ownership.Serving {
+		ev.note(e.class, e.name, engine.DatabaseOf(section), key)
 	}
 }
 
@@ -187,15 +187,15 @@ func (ev *events) publishAll(scratch, block []byte) []byte {
 	classes := keyevent.Class(ev.classes.Load())
 	for len(block) > 0 {
 		event, rest := block[1:1+block[0]], block[1+block[0]:]
-		end := 4 + binary.LittleEndian.Uint32(rest)
-		key := rest[4:end]
+		database, end := rest[0], 5+binary.LittleEndian.Uint32(rest[1:])
+		key := rest[5:end]
 		block = rest[end:]
 		if classes&keyevent.Keyspace != 0 {
-			scratch = keyevent.AppendKeyspace(scratch[:0], key)
+			scratch = keyevent.AppendKeyspace(scratch[:0], database, key)
 			ev.publish(scratch, event)
 		}
 		if classes&keyevent.Keyevent != 0 {
-			scratch = keyevent.AppendKeyevent(scratch[:0], string(event))
+			scratch = keyevent.AppendKeyevent(scratch[:0], database, string(event))
 			ev.publish(scratch, key)
 		}
 	}

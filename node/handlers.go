@@ -160,11 +160,20 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinConfigure: {run: configureCluster},
 		command.DunlinEach:      {run: each, clients: true},
 		command.DunlinEffects:   {run: takeEffects},
+		command.DunlinEmpty:     {run: sendEmpty},
 		command.DunlinExec:      {run: execFor, clients: true},
 		command.DunlinFetch:     {run: redeem},
+		command.DunlinGather:    {run: gather, clients: true},
+		command.DunlinLend:      {run: lend},
+		command.DunlinCede:      {run: cede},
+		command.DunlinPublish:   {run: publishFor},
 		command.DunlinLevel:     {run: raisePipe},
 		command.DunlinListen:    {run: listen},
+		command.DunlinMissed:    {run: takeMissed},
 		command.DunlinReport:    {run: sendReport},
+		command.DunlinReserve:   {run: reserve},
+		command.DunlinWithin:    {run: within},
+		command.DunlinRelease:   {run: release},
 		command.DunlinRetry:     {run: retry},
 		command.DunlinSettings:  {run: sendSettings},
 		command.DunlinStream:    {run: openStream},
@@ -182,6 +191,7 @@ type plan struct {
 	keys    keyPlan
 	timed   bool // always, not only with many arguments; see timing.go
 	lists   bool // long requests are listed in turns, see listing.go
+	looks   bool // its client rests behind it, see looks.go
 }
 
 var plans *[command.NumIDs]plan
@@ -198,7 +208,7 @@ func makePlans() *[command.NumIDs]plan {
 		if !c.Built {
 			panic("BUG: handler for a command that is not built: " + c.Name)
 		}
-		all[id] = plan{handler: h, keys: keyPlanOf(c), timed: !c.Quick()}
+		all[id] = plan{handler: h, keys: keyPlanOf(c), timed: !c.Quick(), looks: looksOnly(c)}
 		if k := all[id].keys; k == oneKey || k == oneSlot || k == anySlots {
 			all[id].lists = isListed(c)
 		}

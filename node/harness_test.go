@@ -214,6 +214,17 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
+// came returns what comes from a channel, and fails the test if that takes too long.
+func came[T any](t testing.TB, what string, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(replyTimeout):
+		t.Fatalf("waited %v in vain: %s", replyTimeout, what)
+	}
+	return v
+}
+
 // put stores a value of any type, past the commands.
 func put(n *Node, key, value string, typ engine.Type) error {
 	t := n.engine.Lock(ring.PartitionOf([]byte(key)), time.Now().UnixMilli())

@@ -311,7 +311,7 @@ func TestPipesAreRefusedByHolds(t *testing.T) {
 	c := dial(t, n.Addr())
 	eventually(t, "the first key is set", func() bool { return c.do("GET {j}1") == `"x"` })
 	h.End()
-	if got := <-done; got != "OK" {
+	if got := came(t, "the reply", done); got != "OK" {
 		t.Errorf("MSET answers %s", got)
 	}
 	p.want("MGET {k}a {j}2", "1) \"y\"\n2) \"z\"")
@@ -458,7 +458,7 @@ func TestFlushWaitsForHolds(t *testing.T) {
 	}()
 	eventually(t, "the first partition is empty", func() bool { return c.do(fmt.Sprintf("EXISTS %d", first)) == "(integer) 0" })
 	h.End()
-	if covered := <-done; covered != allPartitions {
+	if covered := came(t, "the reply", done); covered != allPartitions {
 		t.Error("FLUSHALL does not cover everything")
 	}
 	c.want("DBSIZE", "(integer) 0")

@@ -25,7 +25,7 @@ func TestStatsWithFullSketches(t *testing.T) {
 		h := measure.NewHotSketch(l.Now() - time.Second)
 		n.workers[l.Index()].hot = h
 		for i := range measure.HotEntries * measure.HotCertain {
-			h.Note(fmt.Appendf(nil, "%0*d", measure.HotKeyBytes, i%measure.HotEntries+l.Index()*measure.HotEntries))
+			h.Note(0, fmt.Appendf(nil, "%0*d", measure.HotKeyBytes, i%measure.HotEntries+l.Index()*measure.HotEntries))
 		}
 		loopTime[l.Index()] = time.Hour
 		for range 100 { // others run on this machine

@@ -55,7 +55,7 @@ func occupy(t testing.TB, n *Node) (free func()) {
 		n.crew.Go(&q, func() time.Duration { begun <- true; <-release; return 0 })
 	}
 	for range places {
-		<-begun
+		came(t, "a piece of work begins", begun)
 	}
 	free = sync.OnceFunc(func() { close(release) })
 	t.Cleanup(free)

@@ -166,17 +166,23 @@ func (r *request) gatherCover(e effort, f func(ctx context.Context, covered *rin
 // coverTries bounds how often a command over all keys runs again because a new table has arrived.
 const coverTries = 5
 
-// DropLater deletes all keys of the partitions that the node serves and the reply must cover, and
-// answers OK. It stops when the connection ends, or a proxy's client has gone: behind that, nothing that came
+// DropLater deletes all keys of the partitions that the node serves and the reply must cover, FLUSHDB those of its
+// database, and answers OK. It stops when the connection ends, or a proxy's client has gone: behind that, nothing that came
 // over the connection drops anything. It runs outside the loops, and no barrier waits for it. So it drops each
 // partition between two tables: a partition that this node has lost meanwhile may be a copy, which must stay as
 // it is. It takes no place of the crew, because it waits for those who hold partitions.
 func (r *request) DropLater() {
-	n, ofAllNodes := r.node, r.Part
+	n, ofAllNodes, database := r.node, r.Part, r.Database
+	drop := n.engine.DropUnheld
+	if r.Cmd.ID == command.FlushDB {
+		drop = func(p uint16, still func() bool) *engine.Hold {
+			return n.engine.ClearUnheld(engine.Section(p, database), still)
+		}
+	}
 	r.coverLater(waits, func(ctx context.Context, covered *ring.PartitionSet) []byte {
 		for p := range uint16(ring.Partitions) {
 			if covered.Has(p) {
-				n.dropServed(ctx, p)
+				n.dropServed(ctx, p, drop)
 			}
 		}
 		n.flushTracking(ofAllNodes)
@@ -184,10 +190,13 @@ func (r *request) DropLater() {
 	})
 }
 
-// dropServed deletes all keys of a partition that the node serves, once nobody holds it.
-func (n *Node) dropServed(ctx context.Context, p uint16) {
+// dropper deletes keys of a partition unless somebody holds it, or still returns false.
+type dropper func(p uint16, still func() bool) *engine.Hold
+
+// dropServed deletes keys of a partition that the node serves, once nobody holds it.
+func (n *Node) dropServed(ctx context.Context, p uint16, drop dropper) {
 	for ctx.Err() == nil {
-		h := n.tryDrop(ctx, p)
+		h := n.tryDrop(ctx, p, drop)
 		if h == nil {
 			return
 		}
@@ -217,13 +226,13 @@ func (n *Node) awaitHold(ctx context.Context, h *engine.Hold, waited *time.Durat
 	return false
 }
 
-func (n *Node) tryDrop(ctx context.Context, p uint16) *engine.Hold {
+func (n *Node) tryDrop(ctx context.Context, p uint16, drop dropper) *engine.Hold {
 	n.tableMu.Lock()
 	defer n.tableMu.Unlock()
 	if n.view.Load().Standing[p] != ownership.Serving {
 		return nil
 	}
-	return n.engine.DropUnheld(p, func() bool { return ctx.Err() == nil })
+	return drop(p, func() bool { return ctx.Err() == nil })
 }
 
 // pause stops a connection until resume.

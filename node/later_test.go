@@ -61,7 +61,7 @@ func TestWorkEndsBeforeTheEngine(t *testing.T) {
 	if work.ended.Load() != 1 || work.replied.Load() {
 		t.Errorf("the node has closed; the work was ended %d times, replied %v; want once, false", work.ended.Load(), work.replied.Load())
 	}
-	<-release
+	came(t, "the end of the connection", release)
 }
 
 // TestPipeLostWhileAGoroutineAnswers: a pipe whose connection is lost has ended although a goroutine
@@ -73,7 +73,7 @@ func TestPipeLostWhileAGoroutineAnswers(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	work := &slowWork{}
 	work.begin(n, func(context.Context, *worker) { close(begun); <-release })
-	<-begun
+	came(t, "the work begins", begun)
 	lost.sendRaw([]byte("SET a behind\r\n")) // arrives with the connection's end, and is thrown away
 	lost.conn.Close()
 	next := openPipeTo(t, n, 1, 0, "large", 2, 2)

@@ -28,13 +28,15 @@ const (
 
 // listing has the arguments of a long request.
 type listing struct {
-	cmd     *command.Command
-	memory  *netloop.Buffer // in which they lie; nil: raw is a copy
-	raw     []byte
-	next    int // where in raw those begin that are not listed
-	left    int // arguments that are not listed
-	heap    exec.Heap
-	charged int64
+	cmd       *command.Command
+	database  uint8
+	placement ring.Placement
+	memory    *netloop.Buffer // in which they lie; nil: raw is a copy
+	raw       []byte
+	next      int // where in raw those begin that are not listed
+	left      int // arguments that are not listed
+	heap      exec.Heap
+	charged   int64
 
 	args       [][]byte
 	upload     *exec.Upload    // not nil: it has large values, and args has all other arguments
@@ -104,7 +106,7 @@ func (r *request) listLater(raw []byte) {
 // newListing returns a listing for the present request, of that many arguments. If there is no memory
 // for it, it answers that and returns nil.
 func (r *request) newListing(count int) *listing {
-	l := &listing{cmd: r.Cmd, heap: r.Heap, several: plans[r.Cmd.ID].keys != oneKey}
+	l := &listing{cmd: r.Cmd, database: r.Database, placement: r.Placement, heap: r.Heap, several: plans[r.Cmd.ID].keys != oneKey}
 	size := int64(exec.ArgSize)
 	if l.several {
 		size += exec.KeySize
@@ -234,7 +236,7 @@ func (l *listing) place() {
 		if run.First += run.Step; run.First > run.Last {
 			l.runs = l.runs[1:]
 		}
-		slot := ring.Slot(l.args[place])
+		slot := l.placement.SlotOf(l.database, l.args[place])
 		p := ring.Partition(slot)
 		if len(l.keys) == 0 {
 			l.slot = slot
@@ -252,7 +254,7 @@ func (l *listing) place() {
 func (l *listing) execute(r *request) {
 	keys, partitions := r.Keys, r.Partitions // the next commands use their memory
 	r.Args, r.Keys, r.Partitions, r.listed, r.Listed = l.args, l.keys, l.partitions, l, r.conn.pipe == nil
-	r.InOne = len(l.once) == 1
+	r.InOne, r.Database = len(l.once) == 1, l.database
 	if l.upload == nil {
 		r.ArgsTake = int64(len(l.raw))
 	}
@@ -309,6 +311,10 @@ func (r *request) admitListed(oneSlot bool) bool {
 	if len(l.keys) == 0 { // the arguments contradict their number: the handler answers that
 		return true
 	}
+	if l.placement.Pins(l.database) != r.Placement.Pins(l.database) {
+		r.refuseDatabase(l.database)
+		return false
+	}
 	if l.crossing && oneSlot {
 		r.Fail(errCrossSlot)
 		return false
@@ -323,7 +329,7 @@ func (r *request) admitListed(oneSlot bool) bool {
 		default:
 			for i, place := range l.partitions {
 				if place == p {
-					r.refuse(ring.Slot(l.args[l.keys[i]]), l.once...)
+					r.refuse(r.SlotOf(l.args[l.keys[i]]), l.once...)
 					return false
 				}
 			}

@@ -93,7 +93,7 @@ func TestRewriteMeetsAHold(t *testing.T) {
 				runtime.Gosched() // and the loop was told
 			}
 			release()
-			h := <-held
+			h := came(t, "the hold", held)
 			for range 20 {
 				other.want("GET {j}", "(nil)")
 			}

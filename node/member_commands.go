@@ -15,7 +15,12 @@ import (
 //	DUNLIN CLAIM, PASS             a proxy's blocking command that names keys of several nodes (claim.go)
 //	DUNLIN AS                      whose request comes next (tracking.go)
 //	DUNLIN LISTEN                  how many subscribers of a topic a proxy's loop has (listen.go)
-//	DUNLIN TOPICS                  who listens to channels that another node hands over (topics.go)
+//	DUNLIN TOPICS, MISSED          who listens to channels that another node hands over (topics.go)
+//	DUNLIN GATHER                  a proxy's command whose keys lie in several slots (gather.go)
+//	DUNLIN PUBLISH                 a message of a transaction or a script that another node executes (publication.go)
+//	DUNLIN LEND, CEDE              what a key holds, for a command that another node executes (lend.go)
+//	DUNLIN RESERVE, WITHIN         a partition is held for a command that another node executes; RELEASE
+//	                               ends that (reserve.go)
 //	DUNLIN FETCH                   a piece of a large reply, for a proxy (pipes.go)
 //	DUNLIN EXEC, WATCH             a proxy's client's transaction (transaction.go)
 //	DUNLIN EACH                    a proxy's command over all keys, for a set of partitions

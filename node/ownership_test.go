@@ -222,7 +222,7 @@ func TestBarrierWaitsForLoops(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
 	held, holding := make(chan struct{}), make(chan struct{})
 	n.workers[0].loop.Post(func() { close(holding); <-held })
-	<-holding
+	came(t, "the loop", holding)
 	installed := make(chan struct{})
 	go func() {
 		n.SetTable(assign(n.view.Load().Table, 5, 0))
@@ -235,7 +235,7 @@ func TestBarrierWaitsForLoops(t *testing.T) {
 	default:
 	}
 	close(held)
-	<-installed
+	came(t, "the table is installed", installed)
 }
 
 // TestLeavingNodeIsAsked: a node that leaves is in no newer table, but serves under the old one

@@ -215,6 +215,15 @@ func (p *pipe) supersede() {
 	}
 }
 
+// prefix returns the database of the request at the front of the input, and the length of the prefix that names it. It
+// reports false if the prefix is malformed. Only pipes have prefixes: a client has selected a database.
+func (cn *conn) prefix(in []byte) (database uint8, length int, ok bool) {
+	if cn.pipe == nil || cn.Upload != nil { // whose prefix has come before
+		return cn.State.Database, 0, true
+	}
+	return member.CutDatabase(in)
+}
+
 // endPipe declares the pipe ended: its connection is closed. What goroutines still work on is
 // dropped, except for settings and the rest of a transaction, which the pipe's end waits for.
 func (cn *conn) endPipe() {

@@ -41,6 +41,12 @@ var errSlowSubscriber = errors.New("subscriber does not read its messages")
 
 // publish: PUBLISH channel message, SPUBLISH channel message
 func publish(r *request) {
+	if x := r.transaction; x != nil && !r.node.isBroker(r.view, r.Args[1], x.keyed, x.partition) {
+		if p, ok := r.node.newPublication(&r.Request); ok {
+			r.workLater(p, waits, unkeyed)
+		}
+		return
+	}
 	cost, ok := r.node.publish(&r.Request, r.view, r.worker.loop.Now())
 	if ok {
 		r.compared += cost
@@ -56,12 +62,7 @@ func (n *Node) publish(r *exec.Request, view *ownership.View, now time.Duration)
 		kind = pubsub.Shard
 	}
 	channel, payload := r.Args[1], r.Args[2]
-	switch {
-	case len(channel) > pubsub.MaxName:
-		r.Fail(pubsub.ErrName)
-		return 0, false
-	case len(channel)+len(payload) > pubsub.MaxMessage:
-		r.Fail(pubsub.ErrMessage)
+	if !mayPublish(r, channel, payload) {
 		return 0, false
 	}
 	if cost = n.broker.Cost(kind, channel); cost > broker.MaxCost {

@@ -135,7 +135,7 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 		s := n.fedBy[heir]
 		to, gets := h.heirOf(a.Next.Table, heir)
 		n.goJob(func() {
-			endTopics := n.handTopics(h.ctx, to, gets, a.Next.Epoch())
+			endTopics := n.handTopics(h.ctx, to, gets, a.Old.Began[:], a.Next.Epoch())
 			if err := s.FlushHanded(h.ctx); err != nil && n.ctx.Err() == nil {
 				n.log.Warn("gave up a hand-over: the new owner has died or its stream has ended", "to", heir, "error", err)
 			}
@@ -260,7 +260,7 @@ func (r *request) breakStream(err error) {
 	r.conn.Closing = true
 }
 
-// parsePiece reads the arguments of a DUNLIN VALUE, from the partition on. The piece is a view of
+// parsePiece reads the arguments of a DUNLIN VALUE, from the section on. The piece is a view of
 // them.
 func parsePiece(args [][]byte) (v stream.Piece, ok bool) {
 	var n [6]int64
@@ -270,9 +270,9 @@ func parsePiece(args [][]byte) (v stream.Piece, ok bool) {
 		}
 	}
 	v = stream.Piece{
-		Partition: uint16(n[0]), Key: args[1], ExpireAt: n[1], Type: engine.Type(n[2]), Uses: int(n[3]),
+		Section: uint16(n[0]), Key: args[1], ExpireAt: n[1], Type: engine.Type(n[2]), Uses: int(n[3]),
 		Total: int(n[4]), Offset: int(n[5]), Bytes: args[7],
 	}
-	return v, n[0] < ring.Partitions && types.Admits(n[2], n[4]) &&
+	return v, n[0] < engine.Databases*engine.Partitions && types.Admits(n[2], n[4]) &&
 		n[5]+int64(len(v.Bytes)) <= n[4] && len(v.Key) <= engine.MaxKeyLen
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/measure"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -68,7 +69,6 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 	}
 	e := &s.Engine
 	c := figures.Counters{
-		Keys:       keys.Count(n.engine, covered),
 		UsedMemory: e.Used, PeakMemory: s.PeakBytes, MaxMemory: e.Max,
 		Hits: int64(since.Hits), Misses: int64(since.Misses), Evicted: e.Evicted, Expired: e.Expired,
 		Commands: int64(since.OfClients()), OpsPerSec: int64(s.OpsPerSec), Errors: int64(since.Errors),
@@ -83,16 +83,27 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 		Scripts:         int64(s.Scripts.Scripts), ScriptBytes: s.Scripts.Bytes, ScriptMemory: s.ScriptMemory,
 		Functions: int64(s.Functions), Libraries: int64(s.Libraries), FunctionBytes: s.FunctionBytes,
 	}
+	for database := range uint8(engine.Databases) {
+		in := keys.Count(n.engine, database, covered)
+		if c.Keys += in; database > 0 {
+			c.Databases[database].Keys = in
+		}
+	}
 	if base := n.removedBase.Load(); base != nil {
 		c.Evicted -= base.evicted
 		c.Expired -= base.expired
 	}
 	c.Dataset = e.Values
 	c.Overhead = c.UsedMemory - c.Dataset
-	// The engine does not count keys with an expiry by partition: assume that they are evenly
-	// spread. They include those of dropped keys that are not freed yet.
+	// The engine does not count keys with an expiry by partition or database: assume that they are
+	// evenly spread. They include those of dropped keys that are not freed yet.
 	if e.Keys > 0 {
-		c.Expires = min(c.Keys, int64(float64(e.Volatile)*float64(c.Keys)/float64(e.Keys)))
+		volatile := float64(e.Volatile) / float64(e.Keys)
+		c.Expires = min(c.Keys, int64(volatile*float64(c.Keys)))
+		for i := range c.Databases {
+			in := &c.Databases[i]
+			in.Expires = min(in.Keys, int64(volatile*float64(in.Keys)))
+		}
 	}
 	c.Startup, c.ClientBytes = e.Fixed+s.Overhead, s.connBytes()
 	c.CountPolicy(n.settings.PolicyNumber())
@@ -103,9 +114,9 @@ func (n *Node) gatherCounters(covered *ring.PartitionSet) (figures.Counters, Sta
 // heat returns how much the hot keys of each partition are used, nothing if the loops do not
 // answer.
 func (n *Node) heat() *measure.Heat {
-	parts := make([]measure.Heat, len(n.workers))
+	parts, placement := make([]measure.Heat, len(n.workers)), n.placing.Load().Placement
 	err := n.cfg.Group.Each(func(l *netloop.Loop) {
-		n.workers[l.Index()].hot.AddHeat(&parts[l.Index()])
+		n.workers[l.Index()].hot.AddHeat(&parts[l.Index()], placement)
 	})
 	if err != nil {
 		return new(measure.Heat)

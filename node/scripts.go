@@ -117,12 +117,13 @@ func eval(r *request) {
 // start has the script executed: in the transaction that it is part of, in a hold on its partition, or in none.
 func (w *scriptRun) start(r *request) {
 	n := r.node
+	w.database = r.Database
 	if x := r.transaction; x != nil {
 		w.keyed, w.partition = x.keyed, x.partition
 		if x.wrote {
 			w.write() // EXEC is executed to its end
 		}
-	} else if w.keyed = w.keys > 0; w.keyed {
+	} else if w.keyed = w.keys > 0 || r.Placement.Pins(r.Database); w.keyed {
 		w.partition = r.Partition
 	}
 	if w.places = &n.scripts.keyless; w.keyed {

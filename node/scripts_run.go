@@ -14,7 +14,6 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/node/script"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A script that is not short (scripts_try.go) is work of the transaction that holds its partition: of EXEC, or of one
@@ -50,7 +49,8 @@ type scriptRun struct {
 	function  bool            // it is a function of a library
 	keyed     bool            // it may use keys: those in partition
 	partition uint16
-	single    bool // no EXEC is around it
+	database  uint8 // with which it begins
+	single    bool  // no EXEC is around it
 	readOnly  bool
 	version   resp.Version
 	now       int64
@@ -229,7 +229,11 @@ func (w *scriptRun) Reply(r *exec.Request) {
 // resend has the sender send EVAL again, of which nothing was executed: to the next owner, or here if the
 // partition has come back.
 func (r *request) resend(w *scriptRun) {
-	slot := ring.Slot(w.args[3])
+	var key []byte
+	if w.keys > 0 {
+		key = w.args[3]
+	}
+	slot := r.Placement.SlotOf(w.database, key)
 	if r.conn.pipe == nil && r.view.Standing[w.partition] == ownership.Serving {
 		r.Fail(errTakingOver)
 		return

@@ -9,47 +9,41 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
-	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/internal/session"
-	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
-	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/node/script"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // runner executes scripts: a machine, of which it is the Host, and a request of its own for their commands.
 type runner struct {
-	exec.Request
-	node    *Node
+	hand
 	machine *script.Machine
-	conn    exec.Conn
-	state   session.State
 	run     *scriptRun
 	local   []byte        // a key of the run's partition
 	quick   int           // commands since await has looked
 	checked time.Duration // when check was asked before a command
 	counted bool          // a command was executed
-	later   exec.Work     // what the present command has left to do
 }
 
 func (n *Node) newRunner() any {
-	x := &runner{node: n, machine: script.NewMachine()}
+	x := &runner{hand: hand{node: n}, machine: script.NewMachine()}
 	x.equip(new(exec.Worker))
 	return x
 }
 
 func (x *runner) equip(w *exec.Worker) {
-	x.conn.State = &x.state
-	x.node.equip(&x.Request, w)
-	x.Request.Host = runnerHost{x: x}
+	x.hand.equip(w)
+	x.Request.Keyspace = scriptKeys{x}
 }
 
 func (x *runner) begin(w *scriptRun) {
 	x.run, x.local, x.checked, x.quick = w, x.local[:0], 0, commandsAtOnce
 	x.state.Executing = true
-	x.Partition = w.partition
+	x.Placement, x.Closed = x.node.placing.Load().Placement, x.node.closed()
+	x.Partition, x.Database = w.partition, w.database
+	if w.moves {
+		x.Database = w.replay.database
+	}
 	x.Request.Hold = nil
 	if w.keyed {
 		x.Request.Hold = x.node.engine.Holder(w.partition)
@@ -171,7 +165,7 @@ func (x *runner) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 		x.execute()
 	}
 	if x.later != nil {
-		x.goOn()
+		x.goOn(x.run.workContext())
 	}
 	reply, ok := x.TakeScripted()
 	if !ok {
@@ -207,7 +201,7 @@ func (x *runner) refuse(args [][]byte) (text string) {
 	switch x.Cmd, x.Args = c, args; plans[c.ID].keys {
 	case oneKey, oneSlot, anySlots:
 	default:
-		if !isLocal(c.ID) {
+		if !isLocal(c.ID) && (c.ID != command.Keys || !x.isLocalPattern(args[1])) {
 			return errNoScripts
 		}
 	}
@@ -219,9 +213,6 @@ func (x *runner) refuse(args [][]byte) (text string) {
 		}
 		x.Partitions = append(x.Partitions, x.run.partition)
 	}
-	if isPublish(c) && x.node.view.Load().Standing[ring.PartitionOf(args[1])] != ownership.Serving {
-		return errNotLocalChannel
-	}
 	return ""
 }
 
@@ -232,7 +223,7 @@ func (x *runner) isLocalKey(key []byte) bool {
 		return false
 	case len(key) > 0 && bytes.Equal(key, x.local):
 		return true
-	case ring.PartitionOf(key) != x.run.partition:
+	case x.Placement.PartitionOf(x.Database, key) != x.run.partition:
 		return false
 	}
 	if len(key) <= maxLocalKey {
@@ -251,7 +242,7 @@ func isPublish(c *command.Command) bool { return c.ID == command.Publish || c.ID
 
 // isLocal reports whether scripts may execute a command that needs no key.
 func isLocal(id command.ID) bool {
-	return id == command.Time || id == command.Ping || id == command.Echo
+	return id == command.Time || id == command.Ping || id == command.Echo || id == command.Select
 }
 
 // await waits until the node knows that it may serve the partition. It returns why the script must end. It looks once
@@ -284,8 +275,21 @@ func (x *runner) execute() {
 		for _, part := range [...]int64{x.Now / 1000, x.Now % 1000 * 1000} {
 			x.ReplyBulk(strconv.AppendInt(nil, part, 10))
 		}
+	case c.ID == command.Select:
+		if database, ok := x.DatabaseArg(1); !ok {
+		} else if x.node.closed().Has(database) {
+			x.Fail(exec.ErrClosed)
+		} else {
+			x.Select(database)
+			x.ReplyOK()
+		}
 	case isPublish(c):
-		x.node.publish(&x.Request, x.node.view.Load(), x.node.cfg.Group.Clock())
+		view := x.node.view.Load()
+		if x.node.isBroker(view, x.Args[1], x.run.keyed, x.run.partition) {
+			x.node.publish(&x.Request, view, x.node.cfg.Group.Clock())
+		} else if p, ok := x.node.newPublication(&x.Request); ok {
+			x.later = p
+		}
 	case plans[c.ID].handler == nil:
 		if size := len(x.Args[len(x.Args)-1]) + exec.LineRoom; !x.Room(size) { // ECHO's and PING's text
 			return
@@ -297,60 +301,3 @@ func (x *runner) execute() {
 		plans[c.ID].handler(&x.Request)
 	}
 }
-
-// goOn does what the present command has left to do.
-func (x *runner) goOn() {
-	for x.later != nil {
-		w := x.later
-		x.later = nil
-		x.finish(w)
-	}
-}
-
-func (x *runner) finish(w exec.Work) {
-	defer w.End()
-	ctx := x.run.workContext()
-	w.Run(ctx)
-	if waiter, ok := w.(exec.Waiter); ok {
-		waiter.Await(ctx)
-	}
-	w.Reply(&x.Request)
-}
-
-// runnerHost is the exec.Host of a runner: nothing that a command of a script leaves for later is left for long.
-type runnerHost struct {
-	exec.Host
-	x *runner
-}
-
-// AnswerLater has f called when the handler has returned.
-func (h runnerHost) AnswerLater(f func(ctx context.Context) (reply []byte)) {
-	h.GatherLater(func(ctx context.Context, reply *exec.Gathered) { reply.Head = f(ctx) })
-}
-
-// GatherLater has f called when the handler has returned.
-func (h runnerHost) GatherLater(f func(ctx context.Context, reply *exec.Gathered)) {
-	h.x.later = &gathering{f: f}
-}
-
-// gathering is the Work of GatherLater.
-type gathering struct {
-	f     func(ctx context.Context, reply *exec.Gathered)
-	reply exec.Gathered
-}
-
-func (g *gathering) Run(ctx context.Context) { g.f(ctx, &g.reply) }
-func (g *gathering) Reply(r *exec.Request)   { g.reply.Answer(r) }
-func (g *gathering) End()                    { g.reply.End() }
-
-// Later has w done when the handler has returned.
-func (h runnerHost) Later(w exec.Work) { h.x.later = w }
-
-// HoldOn does nothing: the script holds its partition.
-func (h runnerHost) HoldOn(engine.Txn) {}
-
-// KeepArgs has the arguments copied: the next command of the script overwrites them.
-func (h runnerHost) KeepArgs() (*netloop.Buffer, bool) { return nil, false }
-
-// Again executes the present command again.
-func (h runnerHost) Again() { plans[h.x.Cmd.ID].handler(&h.x.Request) }

@@ -335,12 +335,21 @@ func TestScriptKeys(t *testing.T) {
 			t.Errorf("%s answers %s", line, got)
 		}
 	}
-	for _, line := range []string{"KEYS *", "FLUSHALL", "SUBSCRIBE x", "CONFIG GET *", "SCAN 0", "WAIT 0 0", "DUNLIN TABLE"} {
+	for _, line := range []string{
+		"FLUSHALL", "SUBSCRIBE x", "CONFIG GET *", "SCAN 0", "WAIT 0 0", "DUNLIN TABLE",
+		"KEYS *", "KEYS k*", "KEYS {other}*", "KEYS {other}", "KEYS *{k}", "KEYS {k*}", "KEYS {}{k}*", "KEYS [{k}]", "KEYS {k?}*",
+	} {
 		call := "'" + strings.Join(strings.Fields(line), "','") + "'"
 		if got := c.do(`EVAL "return redis.call(` + call + `)" 1 {k}`); !strings.HasPrefix(got, "(error) "+errNoScripts) && !strings.HasPrefix(got, "(error) "+errUnknown) {
 			t.Errorf("%s answers %s", line, got)
 		}
 	}
+	const many = `for i = 1, 5000 do redis.call('SET', '{k}' .. i, i) end return #redis.call('KEYS', '{k}*')`
+	c.do("SET {other}k 1")
+	c.want(`EVAL "`+many+`" 1 {k}`, "(integer) 5000")
+	c.do("MULTI")
+	c.do(`EVAL "return #redis.call('KEYS', '{k}?')" 1 {k}`)
+	c.want("EXEC", "1) (integer) 9")
 	sub := dial(t, n.Addr())
 	sub.do("SUBSCRIBE ch")
 	c.want(`EVAL "return redis.call('PUBLISH', 'ch', 'hello')" 0`, "(integer) 1")
@@ -390,7 +399,7 @@ func TestScriptPanics(t *testing.T) {
 	x.later = work
 	func() {
 		defer func() { _ = recover() }()
-		x.goOn()
+		x.goOn(context.Background())
 	}()
 	if !work.ended {
 		t.Error("what a command has left keeps what it has")

@@ -59,10 +59,11 @@ type trier struct {
 
 // replay are the commands of a script that were executed on the loop.
 type replay struct {
-	calls   []triedCall
-	replies []byte // to them, but for the last one if that was begun only
-	next    int    // among calls
-	at      int    // in replies
+	calls    []triedCall
+	replies  []byte // to them, but for the last one if that was begun only
+	next     int    // among calls
+	database uint8  // behind them
+	at       int    // in replies
 
 	pending exec.Gathered // the reply to the last one, if it is long
 	gave    bool          // there is one
@@ -146,7 +147,7 @@ func (n *Node) newTrier(w *worker) *trier {
 	if !n.grant(trierBytes) {
 		return nil
 	}
-	x := &trier{runner: runner{node: n, machine: script.NewMachine()}, out: &w.request, clock: w.loop.Clock}
+	x := &trier{runner: runner{hand: hand{node: n}, machine: script.NewMachine()}, out: &w.request, clock: w.loop.Clock}
 	x.equip(&w.Worker)
 	x.state.Executing = true
 	return x
@@ -211,7 +212,8 @@ func (r *request) spendTrying(took time.Duration) {
 func (x *trier) begin(w *scriptRun, t engine.Txn) {
 	x.run, x.local, x.begun, x.used, x.parts, x.replying = w, x.local[:0], x.clock(), true, 0, false
 	x.done.calls, x.done.replies = x.done.calls[:0], x.done.replies[:0]
-	x.Partition, x.Transaction, x.InTransaction = w.partition, t.Within(), true
+	x.Placement, x.Closed = x.out.Placement, x.out.Closed
+	x.Partition, x.Database, x.Transaction, x.InTransaction = w.partition, w.database, t.Within(), true
 }
 
 // end forgets the script. Behind a panic it answers that, and the trier is not used again.
@@ -240,7 +242,8 @@ func (x *trier) move() {
 	p := &x.done
 	x.run.moves = true
 	x.run.replay = replay{
-		calls: slices.Clone(p.calls), replies: bytes.Clone(p.replies), pending: p.pending, gave: p.gave, work: x.later,
+		calls: slices.Clone(p.calls), replies: bytes.Clone(p.replies), database: x.Database,
+		pending: p.pending, gave: p.gave, work: x.later,
 	}
 	p.pending, p.gave, x.later = exec.Gathered{}, false, nil
 	if x.run.hasWritten() {
@@ -297,7 +300,8 @@ func (x *trier) Call(args [][]byte, v resp.Version) (reply []byte, end error) {
 		x.Out = resp.AppendError(x.Out, text)
 		return x.note(c)
 	}
-	if c.isLong() || len(x.done.calls) == tryCalls || isPublish(x.Cmd) && x.isCostly(args[1]) || x.isLateFor(x.Cmd) {
+	costly := x.Cmd.ID == command.Keys || isPublish(x.Cmd) && x.isCostly(args[1])
+	if costly || c.isLong() || len(x.done.calls) == tryCalls || x.isLateFor(x.Cmd) {
 		return nil, script.ErrLong
 	}
 	if mayWrite(x.Cmd) {

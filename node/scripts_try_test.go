@@ -286,7 +286,7 @@ func TestTrialsAreLate(t *testing.T) {
 		{true, 2 * time.Millisecond, nil},
 		{true, 2*time.Millisecond + 1, script.ErrLong},
 	} {
-		x := &trier{runner: runner{node: n}, clock: func() time.Duration { return test.late }, replying: test.replying}
+		x := &trier{runner: runner{hand: hand{node: n}}, clock: func() time.Duration { return test.late }, replying: test.replying}
 		if err := x.Look(); !errors.Is(err, test.want) {
 			t.Errorf("replying: %t, after %v: %v, want %v", test.replying, test.late, err, test.want)
 		}

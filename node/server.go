@@ -62,6 +62,9 @@ type Config struct {
 	RequirePass *session.Passwords // of clients; none: they need none
 	Secret      *member.Secrets    // the cluster's; none: everyone is trusted, unless there is a password
 	MaxClients  int                // 0: 10000
+	Databases   int                // that clients may select; 0: config.DefaultDatabases
+	Pinned      string             // databases, as ring.ParsePinned reads them, that are pinned if this node founds the cluster
+	Whole       bool               // the whole cluster is this process: its nodes' clients may use pinned databases
 	Debug       bool               // DEBUG is allowed
 	Version     string             // of this build, for INFO
 
@@ -151,10 +154,10 @@ type Node struct {
 	fenceMu sync.Mutex
 	fenced  atomic.Bool
 	fences  atomic.Uint64 // how often it was fenced
-	// holdPatience and topicsPatience are the constants, but in tests.
-	holdPatience, topicsPatience time.Duration
-	fence                        ownership.Fence
-	quorum                       quorum
+	// holdPatience, topicsPatience and closedLimit are the constants, but in tests.
+	holdPatience, topicsPatience, closedLimit time.Duration
+	fence                                     ownership.Fence
+	quorum                                    quorum
 
 	clients   atomic.Int64 // connections that count towards MaxClients
 	waiters   atomic.Int64 // commands that wait for keys
@@ -163,6 +166,9 @@ type Node struct {
 
 	scripts   scripting
 	functions functions
+	gathers   gathers
+	lenders   lenders
+	placing   atomic.Pointer[placing] // by the settings of the cluster
 
 	forgetClock func() // ends the calls of nothingExpires
 
@@ -207,7 +213,7 @@ func Start(cfg Config) (*Node, error) {
 		Forms:    types.Forms(),
 		Share:    collectionShare,
 		Outside:  cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
-		Announce: func(key []byte, event engine.Event) { n.events.announce(key, event) },
+		Announce: func(section uint16, key []byte, event engine.Event) { n.events.announce(section, key, event) },
 		Revoke:   func(w engine.Watch, key []byte, actor uint64) { n.watchers.revoke(w, key, actor) },
 		Changed:  func(key []byte, actor uint64) { n.watchers.changed(key, actor) },
 		Servers: engine.Servers{
@@ -225,14 +231,17 @@ func Start(cfg Config) (*Node, error) {
 	n = &Node{
 		cfg: cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
-		topicsPatience: topicsPatience,
+		topicsPatience: topicsPatience, closedLimit: closedLimit,
 	}
 	n.events.node, n.events.wake = n, make(chan struct{}, 1)
 	n.overhead.Store(cfg.Overhead)
 	n.wakers.New = n.newWaker
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.crew = crew.New(max(1, runtime.NumCPU()/2), n.goJob, n.restBehind)
+	n.placing.Store(new(placing))
 	n.startScripting()
+	n.lenders.node = n
+	n.gathers.open()
 	n.startObedience()
 	n.startQuorum()
 	n.startReplication()
@@ -257,6 +266,7 @@ func Start(cfg Config) (*Node, error) {
 	// frees those that nobody asks for again.
 	n.goJob(func() { n.engine.KeepSwept(n.ctx.Done(), cfg.Group.UnixMilli) })
 	n.goJob(func() { n.big.Run(n.ctx, n.engine, cfg.Group.UnixMilli) })
+	n.goJob(n.watchPinned)
 	close(n.started)
 	return n, nil
 }
@@ -268,7 +278,7 @@ func (n *Node) newSession() {
 	port, _ := strconv.Atoi(portText)
 	start := time.Now()
 	n.settings = config.New(config.Options{
-		Bind: host, Port: port, MaxClients: n.cfg.MaxClients, Policy: n.cfg.Eviction,
+		Bind: host, Port: port, MaxClients: n.cfg.MaxClients, Databases: n.cfg.Databases, Policy: n.cfg.Eviction,
 		MaxMemory: n.engine.MaxBytes, SetMaxMemory: n.setMemory, CheckMaxMemory: n.checkMemory,
 		SetPolicy: n.setEviction, ResetStats: n.resetStats,
 		Changed: n.obeySettings, SetCluster: n.setCluster,
@@ -386,6 +396,7 @@ func (n *Node) Close() error {
 		err = n.cfg.Group.Each(func(*netloop.Loop) {}) // by now the ends of connections have begun their jobs
 	}
 	n.jobs.Wait()
+	n.lenders.close()
 	if err == nil {
 		// What the jobs have posted, and the turns that it takes: they end pins.
 		err = n.cfg.Group.Each(func(l *netloop.Loop) { n.workers[l.Index()].turns.drain() })

@@ -93,7 +93,7 @@ func TestCoordinatorAnswersFirst(t *testing.T) {
 	}})
 	asking.SetSettings(&changes{coordinator: memberOf(asked)})
 	dial(t, asking.Addr()).want("CONFIG SET timeout 77", "OK")
-	if left := <-asks; left <= 0 || left > settingsPatience-400*time.Millisecond {
+	if left := came(t, "the coordinator is asked", asks); left <= 0 || left > settingsPatience-400*time.Millisecond {
 		t.Errorf("the coordinator waits for %v, the node that asks it for %v", left, settingsPatience)
 	}
 }

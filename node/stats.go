@@ -71,6 +71,7 @@ type Stats struct {
 
 	HotKeys []figures.KeyFigure // with their uses a second, see measure.HotSketch
 	BigKeys []figures.KeyFigure // with their bytes, see measure.BigWalk
+	Pinned  []PinnedStats       // of the databases that it serves, by number
 
 	Epoch   uint64 // of the table obeyed, 0: none
 	Serving int    // partitions served
@@ -129,7 +130,7 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 		SlowSubscribers: total.count.SlowSubscribers, Inputs: total.count.Inputs, Outputs: total.count.Outputs,
 		BytesIn: total.count.BytesIn, BytesOut: total.count.BytesOut, BatchSizes: total.count.Batches,
 		InBuffer: total.inBuffer, OutBuffer: total.outBuffer, Latency: total.latency,
-		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(),
+		HotKeys: total.hot.Top(), BigKeys: n.BigKeys(), Pinned: n.pinnedStats(v, &total.uses, total.rate),
 		MaxClients: n.settings.MaxClients(), AuthFailed: n.session.AuthFailures(),
 		Epoch: v.Epoch(), Serving: v.Count(ownership.Serving), Gained: v.Count(ownership.Gained),
 		Fenced:  n.isFenced(n.cfg.Group.Clock()),
@@ -138,7 +139,7 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	// The numbers are not of one moment: garbage that is used meanwhile is the connections'.
 	s.Garbage = max(0, min(n.garbage.size.Load(), s.Engine.Outside-s.Overhead))
 	_, covered := n.coverage(&allPartitions)
-	s.Keys = keys.Count(n.engine, &covered)
+	s.Keys = keys.CountAll(n.engine, &covered)
 	b := n.broker
 	s.Tracking = TrackingStats{
 		Clients: total.trackers, Prefixes: n.watchers.prefixes(), MaxMarks: engine.MaxMarks, MaxPrefixes: maxFollowed,
@@ -165,6 +166,7 @@ type workerStats struct {
 	inBuffer, outBuffer   int
 	latency               measure.Latencies
 	hot                   figures.KeyFigures
+	uses                  measure.Uses
 }
 
 // report fills s in, on the worker's loop.
@@ -174,6 +176,7 @@ func (w *worker) report(s *workerStats) {
 	s.trackers, s.overflows = w.tracking.table.Clients(), w.tracking.table.Overflows
 	s.latency.AddTimes(&w.times, func(id command.ID) bool { return plans[id].timed })
 	w.hot.Report(w.loop.Now(), &s.hot)
+	w.hot.AddUses(&s.uses)
 	for cn := range w.conns {
 		switch {
 		case cn.pipe != nil:
@@ -201,6 +204,7 @@ func (s *workerStats) add(o *workerStats) {
 	s.outBuffer = max(s.outBuffer, o.outBuffer)
 	s.latency.Add(&o.latency)
 	s.hot.Add(&o.hot)
+	s.uses.Add(&o.uses)
 }
 
 // notePeak raises the peak to the present use, and returns it.

@@ -23,6 +23,7 @@ type relay struct {
 	cond    *sync.Cond
 	open    map[net.Conn]bool
 	stopped bool
+	closed  bool       // no connection stays open
 	deaf    bool       // what the receiver says is lost
 	budget  func() int // bytes that the next connection passes on; nil: all
 }
@@ -47,7 +48,7 @@ func newRelay(t testing.TB, to string) *relay {
 	})
 	t.Cleanup(func() {
 		l.Close()
-		r.set(func() { r.stopped = false })
+		r.set(func() { r.stopped, r.closed = false, true })
 		r.cut()
 		jobs.Wait()
 	})
@@ -80,6 +81,10 @@ func (r *relay) pass(c net.Conn) {
 	left := -1
 	r.set(func() {
 		r.open[c], r.open[d] = true, true
+		if r.closed { // cut was here before
+			c.Close()
+			d.Close()
+		}
 		if r.budget != nil {
 			left = r.budget()
 		}

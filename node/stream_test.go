@@ -293,7 +293,7 @@ func TestStreamRefusesGarbage(t *testing.T) {
 		{"DUNLIN EFFECTS 1 x \"\"", "ERR " + stream.ErrMalformed.Error()},
 		{"DUNLIN EFFECTS 1 1 garbage", "ERR " + stream.ErrMalformed.Error()},
 		{`DUNLIN EFFECTS 1 1 "\x00\x00\x00\x00\x7c\x00\x00\x00"`, "ERR unknown effect: kind 31, the highest known is 10"},
-		{"DUNLIN VALUE 1 1 5000 k 0 1 0 100000 0 piece", "ERR " + stream.ErrMalformed.Error()},
+		{"DUNLIN VALUE 1 1 65536 k 0 1 0 100000 0 piece", "ERR " + stream.ErrMalformed.Error()},
 		{"DUNLIN VALUE 1 1 5 k 0 9 0 100000 0 piece", "ERR " + stream.ErrMalformed.Error()},
 		{"DUNLIN VALUE 1 1 5 k 0 1 0 100000 50 piece", "ERR " + stream.ErrMalformed.Error()},
 		{"DUNLIN VALUE 1 1 5 k 0 1 0 3 0 piece", "ERR " + stream.ErrMalformed.Error()},

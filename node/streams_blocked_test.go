@@ -139,6 +139,39 @@ func TestStreamWaitersMany(t *testing.T) {
 // wokenAtOnce is how many entries a command that has waited is served with at most.
 const wokenAtOnce = 256
 
+// TestStreamWaitersForHugeEntries: what takes long is read by those who wait for it, not by who has added it. Of a
+// group the first has it, and the next one waits on.
+func TestStreamWaitersForHugeEntries(t *testing.T) {
+	n := startLeveled(t)
+	c, p := dial(t, n.Addr()), claimPipe(t, n)
+	c.do("XGROUP CREATE {s}a g $ MKSTREAM")
+	c.do("XADD {s}b 1 f v")
+	first := block(t, n, "XREADGROUP GROUP g c1 BLOCK 0 STREAMS {s}a >")
+	reads := []*client{block(t, n, "XREAD BLOCK 0 STREAMS {s}b {s}a $ $"), block(t, n, "XREAD BLOCK 0 STREAMS {s}a $")}
+	second := block(t, n, "XREADGROUP GROUP g c2 BLOCK 0 STREAMS {s}a >")
+	p.send("XREAD BLOCK 0 STREAMS {s}a $")
+	p.wantRaw("-DUNLINLATER 1 0-0\r\n")
+	huge := []string{"XADD", "{s}a", "1"}
+	for i := range 3000 {
+		huge = append(huge, fmt.Sprint("field ", i), "value")
+	}
+	c.sendWords(huge)
+	c.wantNext(`"1-0"`)
+	want := "*1\r\n" + readOf("{s}a", c.bytesOf("XRANGE {s}a - +"))
+	for _, w := range append(reads, first) {
+		sameBytes(t, "who has waited", string(w.read()), want)
+	}
+	if got := string(p.read()); !strings.HasPrefix(got, string(member.AppendCompletion(nil, 1))+"-DUNLINWAIT") {
+		t.Errorf("the proxy gets %.80q", got)
+	}
+	awaitBlocked(t, n, 1)
+	c.do("XADD {s}a 2 f v")
+	second.wantNext(oneEntry("{s}a", "2-0", "f", "v"))
+	if got := c.do("XPENDING {s}a g"); !strings.HasPrefix(got, "1) (integer) 2\n") {
+		t.Errorf("pending is %s", got)
+	}
+}
+
 // TestStreamWaitersEnd: timeouts, CLIENT UNBLOCK, and clients that leave.
 func TestStreamWaitersEnd(t *testing.T) {
 	n := startLeveled(t)
@@ -196,6 +229,28 @@ func TestStreamWaitersByTime(t *testing.T) {
 	}
 	c.do("XADD s 2 f v")
 	first.wantNext(oneEntry("s", "2-0", "f", "v"))
+}
+
+// TestStreamWaitersByTimeRest: who waits for what is idle for no time looks at a group with nothing pending seldom.
+func TestStreamWaitersByTimeRest(t *testing.T) {
+	n := startLeveled(t)
+	c := dial(t, n.Addr())
+	c.do("XGROUP CREATE s g $ MKSTREAM")
+	w := block(t, n, "XREADGROUP GROUP g d BLOCK 60000 CLAIM 0 STREAMS s >")
+	var all []time.Duration
+	for last := time.Duration(0); len(all) < 3; last = all[len(all)-1] {
+		eventually(t, "it is looked at", func() bool { return looks(t, n) > last })
+		all = append(all, looks(t, n))
+	}
+	for i, at := range all[1:] {
+		if rest := at - all[i]; rest < 20*time.Millisecond {
+			t.Errorf("it is looked at again after %v", rest)
+		}
+	}
+	c.do("XADD s 1 f v")
+	if got := w.next(); !strings.Contains(got, `"1-0"`) {
+		t.Errorf("it gets %s", got)
+	}
 }
 
 // looks returns when the last of the commands that wait is executed again, by its loop's clock.
@@ -302,4 +357,70 @@ func TestStreamWaiterPositions(t *testing.T) {
 		t.Errorf("the stream ends at %v", end)
 	}
 	txn.Unlock()
+}
+
+// TestClaimBehindATurn: a claim that comes while another one has its turn is told of what that leaves.
+func TestClaimBehindATurn(t *testing.T) {
+	n := startLeveled(t)
+	p, c := claimPipe(t, n), dial(t, n.Addr())
+	c.do("XGROUP CREATE {k}a g $ MKSTREAM")
+	p.send("DUNLIN CLAIM 0 g g -1 {k}a")
+	p.wantRaw(later(1))
+	second := block(t, n, "XREADGROUP GROUP g c COUNT 1 BLOCK 0 STREAMS {k}a >")
+	p.sendLines("XADD {k}a 1 f v", "XADD {k}a 2 f v", "DUNLIN CLAIM 0 g g -1 {k}a") // before the turn ends by itself
+	for _, want := range []string{"$3\r\n1-0\r\n", "$3\r\n2-0\r\n", later(2), told(1, member.Ready{Turn: 1})} {
+		p.wantRaw(want)
+	}
+	p.want("DUNLIN PASS g 1 {k}a g", "OK")
+	second.wantNext(oneEntry("{k}a", "1-0", "f", "v"))
+	p.wantRaw(told(2, member.Ready{}))
+	awaitBlocked(t, n, 0)
+}
+
+// TestClaimBehindATurnLooksSoon: a claim that comes while another one has its turn, and finds nothing left, is still
+// told of what is pending.
+func TestClaimBehindATurnLooksSoon(t *testing.T) {
+	n := startLeveled(t)
+	p, c := claimPipe(t, n), dial(t, n.Addr())
+	c.do("XADD {k}a 1 f v")
+	c.do("XGROUP CREATE {k}a g 0")
+	c.do("XREADGROUP GROUP g c STREAMS {k}a >")
+	p.send("DUNLIN CLAIM 0 g g -1 {k}a")
+	p.wantRaw(later(1))
+	block(t, n, "XREADGROUP GROUP g d BLOCK 0 STREAMS {k}a >")
+	p.sendLines("XADD {k}a 2 f v", "DUNLIN CLAIM 0 g g 1 {k}a", "XREADGROUP GROUP g c NOACK STREAMS {k}a >")
+	p.wantRaw("$3\r\n2-0\r\n")
+	p.wantRaw(later(2))
+	p.read()
+	p.wantRaw(told(1, member.Ready{Turn: 1}))
+	p.want("DUNLIN PASS g 1 {k}a g", "OK")
+	p.wantRaw(told(2, member.Ready{Turn: 2})) // 1-0 is idle for long enough
+}
+
+// TestClaimOfManyPending: a claim of a group with very many pending entries, of which one may be idle for long enough,
+// is told to read them, and waits when it has done that in vain. If none can be, it waits at once.
+func TestClaimOfManyPending(t *testing.T) {
+	n := startLeveled(t)
+	p, c := claimPipe(t, n), dial(t, n.Addr())
+	addEntries(t, c, "{k}a", 1, 3000, "f v")
+	c.do("XGROUP CREATE {k}a g 0")
+	c.bytesOf("XREADGROUP GROUP g c STREAMS {k}a >")
+	c.do("XCLAIM {k}a g c 0 2999 TIME 1 JUSTID")
+	c.want("XACK {k}a g 2999", "(integer) 1")
+	p.send("DUNLIN CLAIM 0 g g 1000000 {k}a")
+	p.wantRaw("*2\r\n:0\r\n:0\r\n")
+	begun := time.Now()
+	p.send("DUNLIN CLAIM 1 g g 1000000 {k}a")
+	p.wantRaw(later(1))
+	p.wantRaw(told(1, member.Ready{}))
+	if took := time.Since(begun); took < time.Second {
+		t.Errorf("it is told to read again after %v", took)
+	}
+	c.do("XCLAIM {k}a g c 0 7 TIME 1 JUSTID")
+	p.send("DUNLIN CLAIM 1 g g 1000000 {k}a")
+	p.wantRaw("*2\r\n:0\r\n:0\r\n")
+	c.want("XACK {k}a g 7", "(integer) 1")
+	c.want("XREADGROUP GROUP g c CLAIM 1000000 STREAMS {k}a >", "(nil)")
+	p.send("DUNLIN CLAIM 0 g g 1000000 {k}a")
+	p.wantRaw(later(2))
 }

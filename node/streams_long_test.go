@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // An entry may have long strings and many fields. They come in uploads, or are copied in runs; the lock of the
@@ -87,5 +88,66 @@ func TestXAutoClaimEndsWithALongEntry(t *testing.T) {
 			c.read()
 		}
 		claims(start, "11-1")
+	}
+}
+
+// A long entry reaches the follower whole, as one unit that is noted in runs while the partition is held.
+func TestLongEntryReachesTheFollower(t *testing.T) {
+	nodes, table, key := startTrio(t, func(c *Config) { c.Memory = 512 << 20 })
+	p := partitionOf(key)
+	table = altered(table, func(next *ring.Table) { next.Level, next.Follower[p] = ring.Level, 1 })
+	install(t, table, nodes[:]...)
+	eventually(t, "the copy is in sync", inSync(nodes[1], p))
+	c := dial(t, nodes[0].Addr())
+	c.want("XADD "+key+" 1-1 f v", `"1-1"`)
+	holds := nodes[0].engine.Stats().Holds
+	id := 1
+	for _, each := range []int{8000, 200_000, 100} { // copied, uploaded, and many
+		words := []string{"XADD", key, ""}
+		for n := 0; n < 400_000; n += 2 * each {
+			words = append(words, fmt.Sprintf("%*d", each, n), fmt.Sprintf("%*d", each, -n))
+		}
+		id++
+		words[2] = fmt.Sprint(id, "-1")
+		c.sendWords(words)
+		c.wantNext(fmt.Sprintf("%q", words[2]))
+	}
+	if got := nodes[0].engine.Stats().Holds; got != holds+3 {
+		t.Errorf("%d holds, want 3", got-holds)
+	}
+	want := c.bytesOf("XRANGE " + key + " - +")
+	if got := nodes[0].senders.Stats().Resyncs; got != 0 {
+		t.Errorf("%d partitions were sent anew", got)
+	}
+	succeed(t, nodes, table)
+	f := dial(t, nodes[1].Addr())
+	eventually(t, "the follower serves", func() bool { return f.do("XLEN "+key) == "(integer) 4" })
+	if got := f.bytesOf("XRANGE " + key + " - +"); got != want {
+		t.Errorf("the follower has %d bytes of entries, or others than the owner, which had %d", len(got), len(want))
+	}
+}
+
+// What was copied for a long entry is freed if its ID is not above the last one any more.
+func TestLongEntryComesTooLate(t *testing.T) {
+	n := startLeveled(t)
+	words := []string{"XADD", "x", ""}
+	for i := range 4000 {
+		words = append(words, fmt.Sprint("field ", i), strings.Repeat("v", 200))
+	}
+	var clients []*client
+	for range 4 {
+		clients = append(clients, dial(t, n.Addr()))
+	}
+	for i := range 5 {
+		words[2] = fmt.Sprint(i+1, "-1")
+		for _, c := range clients {
+			c.sendWords(words)
+		}
+		for _, c := range clients {
+			c.read()
+		}
+	}
+	if st := n.engine.Stats(); st.Staged != 0 {
+		t.Errorf("%d bytes are staged", st.Staged)
 	}
 }

@@ -27,4 +27,8 @@ func TestStreamNamesMayBeEmpty(t *testing.T) {
 	f("XINFO GROUPS s", `"name"`, 2)
 	f(`XINFO CONSUMERS s ""`, `"name"`, 2)
 	f(`XPENDING s ""`, `1) ""`, 1)
+	c.do("XADD s 2-1 f v")
+	c.do(`XREADGROUP GROUP "" c STREAMS s >`)
+	f(`XPENDING s "" - + 9 ""`, `"1-1"`, 1)
+	f(`XPENDING s "" - + 9 ""`, `"2-1"`, 0)
 }

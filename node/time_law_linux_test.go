@@ -42,22 +42,23 @@ const (
 // until the request has manyWords words; # is the number of the repetition. LONG is a word of a
 // megabyte, WORD one of 60 kB. lawRig.fill has the keys.
 var hostile = map[string]string{
-	"append":               "{k}w WORD; {k}l LONG; {k}n LONG",
-	"bitcount":             "{k}l; {k}z; {k}z 1 -1 BIT",
-	"bitfield":             "{k}w ( GET u63 # ); {k}n ( INCRBY i64 # 1 ); {k}l ( SET u8 # 1 ); {k}n ( OVERFLOW SAT )",
-	"bitfield_ro":          "{k}w ( GET u63 # )",
-	"bitop":                "AND {k}d ( {k}n ); OR {k}d ( {k}# ); XOR {k}d ( 2000x {k}s ); OR {k}d ( 200x {k}l ); NOT {k}d {k}l",
-	"bitpos":               "{k}z 1; {k}l 0",
-	"client|kill":          "( ADDR a ); ID LONG",
-	"client|list":          "ID ( # )",
-	"client|setname":       "LONG",
-	"command|docs":         "( get ); ( nothing )",
-	"command|getkeys":      "MGET ( # )",
-	"command|info":         "( get )",
-	"command|list":         "FILTERBY PATTERN *",
-	"config|get":           "( * ); LONG; ( " + longPattern + " )",
-	"config|set":           "( maxmemory-policy allkeys-lru ); maxmemory LONG",
-	"copy":                 "{k}s {k}d REPLACE; {k}l {k}d REPLACE; {k}hash {k}d REPLACE; {k}set {k}d REPLACE; {k}n {k}d ( REPLACE ); {k}n {k}d ( DB 0 )",
+	"append":          "{k}w WORD; {k}l LONG; {k}n LONG",
+	"bitcount":        "{k}l; {k}z; {k}z 1 -1 BIT",
+	"bitfield":        "{k}w ( GET u63 # ); {k}n ( INCRBY i64 # 1 ); {k}l ( SET u8 # 1 ); {k}n ( OVERFLOW SAT )",
+	"bitfield_ro":     "{k}w ( GET u63 # )",
+	"bitop":           "AND {k}d ( {k}n ); OR {k}d ( {k}# ); XOR {k}d ( 2000x {k}s ); OR {k}d ( 200x {k}l ); NOT {k}d {k}l",
+	"bitpos":          "{k}z 1; {k}l 0",
+	"client|kill":     "( ADDR a ); ID LONG",
+	"client|list":     "ID ( # )",
+	"client|setname":  "LONG",
+	"command|docs":    "( get ); ( nothing )",
+	"command|getkeys": "MGET ( # )",
+	"command|info":    "( get )",
+	"command|list":    "FILTERBY PATTERN *",
+	"config|get":      "( * ); LONG; ( " + longPattern + " )",
+	"config|set":      "( maxmemory-policy allkeys-lru ); maxmemory LONG",
+	"copy": "{k}s {k}d REPLACE; {k}l {k}d REPLACE; {k}hash {k}d REPLACE; {k}set {k}d REPLACE; {k}n {k}d ( REPLACE ); {k}n {k}d ( DB 0 );" +
+		"{k}hash {k}d DB 1; {k}l {k}d DB 1 REPLACE",
 	"del":                  "( {k}# ); ( # ); ( {k}n )",
 	"delex":                "{k}l IFEQ LONG; {k}l IFNE LONG; {k}z IFDEQ 0123456789abcdef; {k}l IFDNE 0123456789abcdef; {k}hash; {k}set",
 	"delifeq":              "{k}l LONG",
@@ -167,6 +168,7 @@ var hostile = map[string]string{
 	"pubsub|shardchannels": "*; LONG; " + longPattern,
 	"pubsub|shardnumsub":   "( # )",
 	"punsubscribe":         "( # )",
+	"move":                 "{k}s 1; {k}l 1; {k}hash 1; {k}set 1; {k}zset 1; {k}list 1",
 	"rename":               "{k}s {k}d; {k}l {k}d; {k}hash {k}d; {k}set {k}d",
 	"renamenx":             "{k}s {k}d; {k}l {k}d",
 	"restore":              "{k}n 0 LONG ( REPLACE ); {k}n 0 WORD",
@@ -257,7 +259,7 @@ const plain = `acl|getuser acl|help acl|list acl|load acl|save acl|users acl|who
 	config|resetstat config|rewrite dbsize decr decrby echo expiretime function|dump function|help function|kill function|stats get getbit getdel getset
 	hotkeys|big hotkeys|get hotkeys|help hotkeys|reset incr lastsave latency|doctor latency|graph
 	latency|help latency|history latency|latest memory|doctor memory|help memory|malloc-stats memory|purge
-	memory|stats module|help module|list module|unload move object|encoding object|freq object|help
+	memory|stats module|help module|list module|unload object|encoding object|freq object|help
 	object|idletime object|refcount persist pexpiretime pfdebug pfselftest psetex pttl pubsub|help pubsub|numpat randomkey readonly
 	readwrite replicaof role save script|flush script|help script|kill select
 	sentinel|ckquorum sentinel|failover sentinel|get-master-addr-by-name sentinel|get-primary-addr-by-name sentinel|help

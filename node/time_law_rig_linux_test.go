@@ -94,7 +94,7 @@ func newLawRig(t *testing.T, start func(t testing.TB, change ...func(*Config)) *
 // fill stores the values that the patterns name: a number, words of 200 and 240 bytes, the longest
 // value that is not large, a large one, zeros, and a dense HyperLogLog; a hash, a set and a sorted
 // set with many elements, and those with few; a long list and a packed one. The big ones are stored anew only
-// if they are stale.
+// if they are stale. Database 1 is empty.
 func (rig *lawRig) fill() {
 	for key, value := range map[string]string{
 		"{k}n": "1", "{k}200": strings.Repeat("ab", 100), "{k}240": strings.Repeat("ba", 120),
@@ -105,6 +105,7 @@ func (rig *lawRig) fill() {
 			rig.t.Fatal(err)
 		}
 	}
+	rig.node.engine.Clear(engine.Section(ring.PartitionOf([]byte("{k}")), 1))
 	c := dial(rig.t, rig.node.Addr())
 	defer c.conn.Close()
 	c.do("DEL {k}few {k}new {k}zfew {k}newz {k}members")

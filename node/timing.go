@@ -69,7 +69,7 @@ func (r *request) isFirst() bool {
 func (r *request) show() {
 	if feed := r.worker.feed; feed.On() && session.Monitored(r.conn.State, r.Args) {
 		feed.Show(func(dst []byte) []byte {
-			return session.AppendMonitorLine(dst, r.conn.State, r.Args, 0, time.Now().UnixMicro())
+			return session.AppendMonitorLine(dst, r.conn.State, r.Database, r.Args, 0, time.Now().UnixMicro())
 		})
 	}
 }
@@ -109,16 +109,18 @@ func (t *timingLater) end(took time.Duration) {
 	}
 }
 
-// noteKeys counts the keys of a command that was executed in a sampled input.
+// noteKeys counts the keys of a command that was executed in a sampled input, and the command for their database.
 func (r *request) noteKeys(s *step) {
 	switch s.plan.keys {
 	case oneKey:
 		if s.cmd.Flags&command.PubSub != 0 {
 			return // a channel is no key
 		}
-		r.worker.hot.Note(s.args[s.firstKey])
+		r.worker.hot.Note(r.Database, s.args[s.firstKey])
 	case oneSlot, anySlots:
-		r.worker.hot.NoteSome(s.args, r.Keys)
+		r.worker.hot.NoteSome(r.Database, s.args, r.Keys)
 	case noKeys, allKeys:
+		return
 	}
+	r.worker.hot.NoteCommand(r.Database)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/node/broker"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -39,12 +40,17 @@ func (h *handOver) heirOf(t *ring.Table, name string) (heir ring.Member, gets *r
 // handTopics begins to tell an heir who listens to the channels that it gets. The caller calls end when the
 // heir has everything else: that waits for topicsPatience at most. If the heir does not take all by then, or is
 // of an older build, PUBLISH counts there who has followed.
-func (n *Node) handTopics(ctx context.Context, heir ring.Member, gets *ring.PartitionSet, epoch uint64) (end func()) {
+//
+// It also hands over what was published here and some have not got, because the partitions move on before they have
+// followed. What does not reach the heir counts as lost. began has the epochs since which this node had its partitions.
+func (n *Node) handTopics(
+	ctx context.Context, heir ring.Member, gets *ring.PartitionSet, began []uint64, epoch uint64,
+) (end func()) {
 	ctx, cancel := context.WithTimeout(ctx, ownership.TakeTimeout)
 	told := make(chan struct{})
 	n.goJob(func() {
 		defer close(told)
-		n.tellTopics(ctx, heir, gets, epoch)
+		n.tellTopics(ctx, heir, gets, began, epoch)
 	})
 	return func() {
 		defer cancel()
@@ -55,9 +61,14 @@ func (n *Node) handTopics(ctx context.Context, heir ring.Member, gets *ring.Part
 	}
 }
 
-func (n *Node) tellTopics(ctx context.Context, heir ring.Member, gets *ring.PartitionSet, epoch uint64) {
+func (n *Node) tellTopics(
+	ctx context.Context, heir ring.Member, gets *ring.PartitionSet, began []uint64, epoch uint64,
+) {
 	keep := func(name string) bool { return gets.Has(ring.PartitionOf([]byte(name))) }
-	list, done := n.broker.Told(keep, func() bool { return ctx.Err() == nil })
+	goOn := func() bool { return ctx.Err() == nil }
+	missed, release := n.broker.Missed(keep, func(name string) uint64 { return began[ring.PartitionOf([]byte(name))] }, goOn)
+	defer release()
+	list, done := n.broker.Told(keep, goOn)
 	defer done()
 	if len(list) == 0 {
 		return
@@ -76,7 +87,15 @@ func (n *Node) tellTopics(ctx context.Context, heir ring.Member, gets *ring.Part
 		list = list[len(turn):]
 		err = p.Topics(epoch, turn)
 	}
+	for ; len(missed) > 0 && err == nil; missed = missed[1:] {
+		m := member.Missed{Kind: uint8(missed[0].Kind), Channel: missed[0].Channel, Message: missed[0].Payload}
+		for _, of := range missed[0].By {
+			m.By = append(m.By, member.Loop(of))
+		}
+		err = p.Missed(epoch, &m)
+	}
 	if err != nil {
+		n.broker.Lose(len(missed))
 		n.log.Debug("the next owner does not know all who listen", "node", heir.Name(), "error", err)
 	}
 }
@@ -93,6 +112,24 @@ func takeTopics(r *request) {
 		if kind := pubsub.Kind(t.Kind); kind != pubsub.Pattern && len(t.Name) <= pubsub.MaxName {
 			r.node.broker.Expect(broker.Told{Origin: broker.Origin{Boot: t.Boot, Loop: t.Loop}, Kind: kind, Name: t.Name, Count: t.Count})
 		}
+	}
+	r.ReplyOK()
+}
+
+// takeMissed: DUNLIN MISSED epoch kind channel message ({boot} {loop})…
+func takeMissed(r *request) {
+	epoch, m, ok := member.ParseMissed(r.Args[2:], uint8(pubsub.Kinds))
+	if !ok || pubsub.Kind(m.Kind) == pubsub.Pattern || len(m.Channel) > pubsub.MaxName {
+		r.Fail(errBadListen)
+		return
+	}
+	by := make([]broker.Origin, len(m.By))
+	for i, l := range m.By {
+		by[i] = broker.Origin(l)
+	}
+	if !r.node.broker.Miss(pubsub.Kind(m.Kind), m.Channel, m.Message, by, epoch) {
+		r.Fail(exec.ErrOOM)
+		return
 	}
 	r.ReplyOK()
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/tracking"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // CLIENT TRACKING. The keys that a tracking connection is about to read are marked in the engine for a watcher:
@@ -289,7 +288,7 @@ func (r *request) trackRead(s *step) {
 		return
 	}
 	for _, k := range keys {
-		r.trackKey(s.args[k])
+		r.trackKey(r.Database, s.args[k])
 	}
 }
 
@@ -317,8 +316,8 @@ func (w *blocked) tellAgain() {
 // readsKeys reports whether a client may keep what the command replies of its keys.
 func readsKeys(c *command.Command) bool { return c.Flags&command.ReadOnly != 0 || c.IsScript() }
 
-// trackKey notes that the connection is about to read a key.
-func (r *request) trackKey(key []byte) {
+// trackKey notes that the connection is about to read a key of a database.
+func (r *request) trackKey(database uint8, key []byte) {
 	cn := r.conn
 	watch := engine.Watch{Hash: tracking.Hash(key)}
 	if p := cn.pipe; p != nil {
@@ -334,7 +333,7 @@ func (r *request) trackKey(key []byte) {
 	}
 	switch {
 	case watch.Watcher == 0: // it tracks no more
-	case r.node.engine.Mark(ring.PartitionOf(key), key, watch):
+	case r.node.engine.Mark(engine.Section(r.Placement.PartitionOf(database, key), database), key, watch):
 	case cn.pipe != nil:
 		cn.pipe.watcher.flush(false)
 	default:

@@ -55,7 +55,7 @@ func watchFor(r *request) {
 // does not serve them, it answers that and returns false. So it does if it goes on with more keys
 // later.
 func (r *request) versions() (watched []session.Watched, ok bool) {
-	if !r.admitKeys(true) {
+	if r.Database != 0 && !r.admitDatabase(r.Database) || !r.admitKeys(true) {
 		return nil, false
 	}
 	locks := r.LockKeys()
@@ -72,7 +72,9 @@ func (r *request) versions() (watched []session.Watched, ok bool) {
 			return nil, false
 		}
 		both := r.appendVersion(append(make([]byte, 0, len(key)+versionRoom), key...), t, key)
-		watched = append(watched, session.Watched{Key: both[:len(key):len(key)], Version: both[len(key):]})
+		watched = append(watched, session.Watched{
+			Key: both[:len(key):len(key)], Version: both[len(key):], Database: r.Database,
+		})
 	}
 	return watched, true
 }
@@ -83,9 +85,17 @@ const versionRoom = 32
 // appendVersion appends the version of a key: the engine's, and with it the life of this node and
 // the ownership of the partition in which it counts.
 func (r *request) appendVersion(dst []byte, t engine.Txn, key []byte) []byte {
+	return r.node.appendVersion(dst, r.view.Began[r.Partition], r.Placement.Pins(r.Database), t, key)
+}
+
+// appendVersion appends the version of a key in a partition that the node has gained in an epoch.
+func (n *Node) appendVersion(dst []byte, began uint64, pinned bool, t engine.Txn, key []byte) []byte {
 	v := t.VersionOf(key)
-	for _, n := range []uint64{uint64(r.node.cfg.Boot), r.view.Began[r.Partition], uint64(v.Era), uint64(v.Count)} {
+	for _, n := range []uint64{uint64(n.cfg.Boot), began, uint64(v.Era), uint64(v.Count)} {
 		dst = append(strconv.AppendUint(dst, n, 36), '.')
+	}
+	if pinned { // its counts are those of another partition
+		dst = append(dst, "p."...)
 	}
 	return strconv.AppendBool(dst, v.Found)
 }
@@ -117,15 +127,21 @@ func execute(r *request) {
 		r.worker.Count.Errors++
 		return
 	}
-	p := planning{
-		x: &transaction{Transaction: tx, owned: true}, heap: r.Heap, watched: len(tx.Watched), commands: len(tx.Queue),
-	}
+	p := newPlanning(r, &transaction{Transaction: tx, owned: true})
+	p.watched, p.commands = len(tx.Watched), len(tx.Queue)
 	p.goOn(r)
+}
+
+// newPlanning plans a transaction, which begins in the database of the request.
+func newPlanning(r *request, x *transaction) planning {
+	x.database = r.Database
+	return planning{x: x, heap: r.Heap, placement: r.Placement, databases: r.Databases, database: r.Database}
 }
 
 // execFor: DUNLIN EXEC slot watched {key version}... request...
 func execFor(r *request) {
-	p := planning{x: &transaction{Transaction: &session.Transaction{}}, heap: r.Heap, encoded: true, keyed: true}
+	p := newPlanning(r, &transaction{Transaction: &session.Transaction{}})
+	p.encoded, p.keyed = true, true
 	if !p.read(r.Args) {
 		r.Fail(errBadExec)
 		return

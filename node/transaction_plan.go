@@ -40,7 +40,11 @@ type planning struct {
 	keys              []int //
 	hashed            int   // so many of them were compared
 
-	tracking *request // not nil, in a turn: the client, or its proxy, tracks what the commands read
+	tracking  *request // not nil, in a turn: the client, or its proxy, tracks what the commands read
+	placement ring.Placement
+	databases int            // that commands can name
+	used      ring.Databases // but 0
+	database  uint8          // of the command that is planned
 
 	encoded  bool // by a proxy, as follows
 	versions [][]byte
@@ -107,7 +111,7 @@ func (p *planning) goOn(r *request) {
 			p.x.chargeQueue(r.Heap)
 		}
 		p.later(r)
-	case p.keyed && !r.admitSlot(p.slot):
+	case !p.admitDatabases(r) || p.keyed && !r.admitSlot(p.slot):
 		cn.State.EndTransaction()
 		p.x.end(r.Heap)
 	default:
@@ -118,7 +122,7 @@ func (p *planning) goOn(r *request) {
 
 // execute executes what is planned, unless it waits for the end of somebody's hold.
 func (p *planning) execute(r *request) {
-	p.x.keyed, p.x.partition = p.keyed, ring.Partition(p.slot)
+	p.x.keyed, p.x.partition, r.Database = p.keyed, ring.Partition(p.slot), p.x.database
 	start, pins := len(r.Out), len(r.Pins)
 	r.planned = p
 	ended := r.transact(p.x)
@@ -144,11 +148,16 @@ func (p *planning) one() bool {
 	switch i := p.looked - p.watched; {
 	case p.looked < p.watched:
 		if i = p.looked; p.encoded {
-			tx.Watched = append(tx.Watched, session.Watched{Key: p.versions[2*i], Version: p.versions[2*i+1]})
+			database, version, ok := member.CutWatched(p.versions[2*i+1])
+			if !ok {
+				p.problem = errBadExec
+				return false
+			}
+			tx.Watched = append(tx.Watched, session.Watched{Key: p.versions[2*i], Version: version, Database: database})
 		}
 		w := &tx.Watched[i]
 		p.x.size += int64(len(w.Key)+len(w.Version)) + queuedCost
-		p.key(w.Key)
+		p.key(w.Database, w.Key)
 		p.words++
 	case i == p.commands:
 		return false
@@ -171,16 +180,19 @@ func (p *planning) compare(q *session.Queued) (whole bool) {
 			p.x.size += int64(len(arg)) + argCost
 		}
 		p.keys, _ = q.Cmd.AppendKeys(p.keys[:0], q.Args)
-		if channel := q.Cmd.Placed(); channel > 0 {
-			p.keys = append(p.keys, channel)
+		if channel := q.Cmd.Placed(); channel > 0 && !p.encoded { // a proxy has placed it with the keys
+			p.key(0, q.Args[channel])
 		}
 		p.listed, p.hashed = true, 0
+		if q.Cmd.ID == command.Select {
+			p.selects(q.Args[1])
+		}
 		p.words += len(q.Args) - len(p.keys)
 	}
 	for ; p.hashed < len(p.keys) && (len(p.keys) <= planAtOnce || !p.turnIsOver()); p.hashed++ {
 		key := q.Args[p.keys[p.hashed]]
-		if p.key(key); p.tracking != nil && readsKeys(q.Cmd) {
-			p.tracking.trackKey(key)
+		if p.key(p.database, key); p.tracking != nil && readsKeys(q.Cmd) {
+			p.tracking.trackKey(p.database, key)
 		}
 		p.words++
 	}
@@ -188,15 +200,46 @@ func (p *planning) compare(q *session.Queued) (whole bool) {
 	return !p.listed
 }
 
-// key compares the slot of a key with that of those before.
-func (p *planning) key(key []byte) {
-	slot := ring.Slot(key)
+// selects notes the database of the commands behind a SELECT that is not executed yet.
+func (p *planning) selects(database []byte) {
+	if n, refusal := session.ParseDatabase(database, p.databases); refusal == "" {
+		p.database = n
+	}
+}
+
+// key compares the slot of a key, or of a channel as if it were one of database 0, with that of those before.
+func (p *planning) key(database uint8, key []byte) {
+	slot := p.placement.SlotOf(database, key)
 	if p.keyed && slot != p.slot {
-		if p.problem = session.ErrMultiCrossSlot; p.encoded {
+		switch {
+		case !p.encoded:
+			p.problem = session.ErrMultiCrossSlot
+		case database == 0 && p.used == 0:
 			p.problem = errBadExec
+		default:
+			p.problem = errMisplaced
 		}
 	}
 	p.slot, p.keyed = slot, true
+	if database != 0 {
+		p.used = p.used.With(database)
+	}
+}
+
+// admitDatabases reports whether the databases that the transaction uses are open, and its keys lie where they did
+// when they were planned. If not, it answers that.
+func (p *planning) admitDatabases(r *request) bool {
+	for d := uint8(1); p.used>>d != 0; d++ {
+		switch {
+		case !p.used.Has(d):
+		case !r.admitDatabase(d):
+			return false
+		case r.Placement.Pins(d) != p.placement.Pins(d):
+			r.refuseDatabase(d)
+			return false
+		}
+	}
+	return true
 }
 
 // parse appends a command that a proxy has encoded. Its arguments are views. It reports false if
@@ -217,7 +260,8 @@ func (p *planning) parse(raw []byte) (whole bool) {
 	}
 	c, _ := command.Resolve(nil, args)
 	known := c != nil && plans[c.ID].handler != nil && plans[c.ID].keys != allKeys
-	if !known || plans[c.ID].keys == noKeys && c.Route != command.AnyNode {
+	selects := c != nil && c.ID == command.Select
+	if !selects && (!known || plans[c.ID].keys == noKeys && c.Route != command.AnyNode) {
 		p.problem = errBadExec
 		return false
 	}

@@ -35,6 +35,7 @@ type transaction struct {
 	single    bool // its only command is not in Queue, and its reply is no array
 	keyed     bool // it has keys; otherwise partition means nothing
 	partition uint16
+	database  uint8           // of the command that comes next
 	checked   int             // so many watched keys have their versions still
 	next      int             // the command in Queue that comes next
 	size      int64           // bytes of watched keys and commands that are not charged
@@ -177,7 +178,7 @@ func (x *transaction) check(r *request, t engine.Txn) (changed bool) {
 	var scratch [64]byte
 	next := min(x.checked+watchedAtOnce, len(x.Watched))
 	for _, w := range x.Watched[x.checked:next] {
-		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], t, w.Key)) {
+		if !bytes.Equal(w.Version, r.appendVersion(scratch[:0], t.Select(w.Database), w.Key)) {
 			r.Out = resp.AppendNullArray(r.Out, r.Version())
 			return true
 		}
@@ -217,7 +218,7 @@ func (r *request) hold(t engine.Txn) *engine.Hold {
 func (r *request) HoldOn(t engine.Txn) {
 	if r.holdOn(); r.transaction == nil {
 		r.transaction = &transaction{
-			Transaction: new(session.Transaction), single: true, keyed: true, partition: r.Partition,
+			Transaction: new(session.Transaction), single: true, keyed: true, partition: r.Partition, database: r.Database,
 			wrote: r.Cmd.Flags&command.Write != 0, hold: r.hold(t), now: r.Now, fences: r.node.fences.Load(),
 		}
 	}
@@ -232,7 +233,7 @@ func (x *transaction) takeQueue() {
 	x.next, x.checked = 0, 0
 	for i, w := range x.Watched {
 		both := exec.CloneArgs([][]byte{w.Key, w.Version})
-		x.Watched[i] = session.Watched{Key: both[0], Version: both[1]}
+		x.Watched[i] = session.Watched{Key: both[0], Version: both[1], Database: w.Database}
 	}
 	for i := range x.Queue {
 		x.Queue[i].Args = exec.CloneArgs(x.Queue[i].Args)
@@ -386,6 +387,7 @@ func (x *transaction) slice(r *request, f func(r *request)) (done bool) {
 	if x.hold != nil {
 		r.Hold, r.Now, r.Partition = x.hold, x.now, x.partition
 	}
+	r.Database = x.database
 	defer func() { r.transaction, r.Hold = nil, nil }()
 	start, pins := len(r.Out), len(r.Pins)
 	lost := x.keyed && r.view.Standing[x.partition] != ownership.Serving

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A large value is not gathered with its request. It goes into the engine's memory piece by piece
@@ -51,7 +51,9 @@ func (r *request) beginValue() (used int) {
 		p.Gather()
 		return 0
 	}
-	cn.Upload = u
+	if cn.Upload == nil {
+		cn.Upload, u.Database, u.Pinned = u, r.Database, r.Placement.Pins(r.Database)
+	}
 	cn.Socket.Stream(true)
 	for _, arg := range p.Args() {
 		u.Args = append(u.Args, bytes.Clone(arg))
@@ -80,13 +82,14 @@ func (cn *conn) uploadOf(args [][]byte, total int) *exec.Upload {
 func (r *request) stage(u *exec.Upload, at int) {
 	v := exec.Uploaded{At: at}
 	key := u.Args[u.Cmd.Values.Key(at)]
+	p := r.Placement.PartitionOf(u.Database, key)
 	switch {
-	case !r.serves(ring.PartitionOf(key)):
+	case !r.serves(p):
 		u.Unserved = true
 	case u.Cmd.Values.Elements:
 		v.StageElement(r.node.engine, u.Left)
 	default:
-		v.Staged, v.Err = r.node.engine.Stage(key, u.Left)
+		v.Staged, v.Err = r.node.engine.Stage(engine.Section(p, u.Database), key, u.Left)
 	}
 	u.Values = append(u.Values, v)
 }
@@ -95,14 +98,14 @@ func (r *request) stage(u *exec.Upload, at int) {
 func (r *request) endUpload(args [][]byte) {
 	cn := r.conn
 	u := cn.Upload
-	r.Args = append(u.Args, args...)
+	r.Args, r.Database = append(u.Args, args...), u.Database
 	if r.mustWait(r.Args) {
 		u.Pause(args)
 		cn.waited = r.Waited
 		cn.block(0)
 		return
 	}
-	if !u.Unserved {
+	if !u.Unserved && u.Pinned == r.Placement.Pins(u.Database) {
 		r.Upload = u
 		r.dispatch()
 		r.Upload = nil

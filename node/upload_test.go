@@ -316,7 +316,7 @@ func TestDrainWaitsForAnUpload(t *testing.T) {
 	if got := c.next(); got != "OK" {
 		t.Errorf("SET answers %s", got)
 	}
-	if err := <-drained; err != nil {
+	if err := came(t, "the end of Drain", drained); err != nil {
 		t.Error(err)
 	}
 }

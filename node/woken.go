@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -48,13 +49,13 @@ func (n *Node) newWaker() any {
 	return k
 }
 
-// execute executes a command under the lock of t. The reply is empty if it goes on waiting.
+// execute executes a command under the lock of t. The reply is empty if it goes on waiting, or is postponed.
 func (k *waker) execute(t engine.Txn, w *blocked) (reply exec.Apart) {
 	k.state.Version, k.state.NoTouch, k.host = w.version, w.noTouch, wakerHost{waiter: &w.Waiter}
 	k.BeginApart(&k.conn, t.Now())
 	k.text = append(k.text[:0], w.Text()...)
 	k.args = unpackArgs(k.args[:0], k.text)
-	k.Cmd, k.Args, k.Partition = command.ByID(w.cmd), k.args, w.Partition()
+	k.Cmd, k.Args, k.Partition, k.Database = command.ByID(w.cmd), k.args, w.Partition(), w.database
 	k.Keys, _ = k.Cmd.AppendKeys(k.Keys[:0], k.Args)
 	k.Partitions = k.Partitions[:0]
 	for range k.Keys {
@@ -66,7 +67,7 @@ func (k *waker) execute(t engine.Txn, w *blocked) (reply exec.Apart) {
 	if cap(k.text) > exec.MaxBodyKept {
 		k.text = nil
 	}
-	if k.host.waits {
+	if k.host.waits || k.Postponed {
 		return reply
 	}
 	return k.TakeApart()
@@ -96,6 +97,8 @@ func (n *Node) serveBlocked(t engine.Txn, of *engine.Waiter) (deliver func(), en
 	}
 	reply, again, ok := n.wake(t, w)
 	switch {
+	case of.Claims:
+		return nil, false, 0
 	case !ok || !reply.Empty():
 		return func() { loop.Post(func() { w.served(&reply, ok) }) }, true, reply.Len() / servedPerStep
 	case again > 0:
@@ -116,7 +119,7 @@ func (n *Node) wake(t engine.Txn, w *blocked) (reply exec.Apart, again time.Dura
 	}()
 	k := n.wakers.Get().(*waker)
 	reply = k.execute(t, w)
-	again = k.host.again
+	again, w.Claims = k.host.again, k.Postponed
 	k.host.waiter = nil
 	n.wakers.Put(k)
 	return reply, again, true
@@ -136,6 +139,42 @@ func (w *blocked) served(reply *exec.Apart, ok bool) {
 		}
 		w.tellAgain()
 	}, reply.End)
+}
+
+// anew executes a command that takes too long to be served by others: here, from its beginning, like one that has just
+// come. A proxy sends it again. The turn that it had in its group ends behind that, or by itself.
+func (w *blocked) anew(turn engine.Turn) {
+	args, cmd := unpackArgs(nil, []byte(w.Text())), command.ByID(w.cmd)
+	keys, _ := cmd.AppendKeys(nil, args)
+	pass := func() {
+		if turn.Number > 0 { // there are no others in whose queues there are turns
+			group := args[command.ReadsOf(args).Group]
+			p := member.Pass{Kind: member.Group, Turn: turn.Number, Key: args[keys[turn.Key]], Group: group}
+			w.conn.node.endTurn(w.database, p, w.conn.worker)
+		}
+	}
+	switch {
+	case w.conn.closed:
+		w.end()
+	case w.canceled:
+		w.answer(failCanceled, func() {})
+	case w.token == 0:
+		w.answer(func(r *request) {
+			l := listing{cmd: cmd, heap: r.Heap, args: args, several: true}
+			for l.findKeys(); len(l.runs) > 0; {
+				l.place()
+			}
+			l.execute(r)
+		}, func() {})
+	default:
+		w.answer(func(r *request) {
+			r.replyWait()
+			r.latch(w.Partition())
+		}, func() {})
+		w.conn.worker.turns.takeAfter(member.ClaimTurn, pass)
+		return
+	}
+	w.conn.worker.loop.Post(pass)
 }
 
 // serveOn is the ServeOn of the engine's Servers.

@@ -1,10 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"container/list"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -37,6 +39,7 @@ type worker struct {
 	pause       session.Pauser
 	scarcity    scarcity
 	turns       turns
+	looksUntil  time.Duration               // when the last client that rests behind a look goes on
 	holdQueues  map[*engine.Hold]*list.List // of the connections that wait for a hold
 	blocked     allBlocked
 	trier       *trier     // nil: no script was tried lately
@@ -75,6 +78,7 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 func (n *Node) equip(r *exec.Request, w *exec.Worker) {
 	r.Engine, r.Worker, r.Types, r.Heap = n.engine, w, types, heapBudget{n}
 	r.DumpForValkey = n.cfg.DumpForValkey
+	r.Databases = cmp.Or(n.cfg.Databases, config.DefaultDatabases)
 	r.Encodings = func() exec.Encodings { return encodingsOf(n.settings) }
 	r.EvictsByFrequency = func() bool { return n.settings.EvictsByFrequency() }
 	r.Level = func() uint8 { return clusterLevel(n.view.Load().Table) }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -38,7 +40,7 @@ func serveCounting(c net.Conn, size int, reply []byte) {
 	if _, err := c.Read(in); err != nil { // DUNLIN PIPE
 		return
 	}
-	if _, err := c.Write([]byte("+OK\r\n")); err != nil {
+	if _, err := c.Write([]byte("+OK later\r\n")); err != nil {
 		return
 	}
 	out := bytes.Repeat(reply, len(in)/size+1)
@@ -60,14 +62,14 @@ func serveCounting(c net.Conn, size int, reply []byte) {
 // replies.
 func forwarding(t testing.TB, request, reply []byte, batch int) func() {
 	t.Helper()
-	return through(t, request, reply, batch, countingNode(t, len(request), reply))
+	return through(t, 0, request, reply, batch, countingNode(t, len(request), reply))
 }
 
-// through is forwarding for nodes that share the partitions in turn.
-func through(t testing.TB, request, reply []byte, batch int, nodes ...string) func() {
+// through is forwarding for nodes that share the partitions in turn, in a database.
+func through(t testing.TB, database int, request, reply []byte, batch int, nodes ...string) func() {
 	t.Helper()
 	c := newCluster(t, 0)
-	table := &ring.Table{Epoch: 1, Issuer: "test"}
+	table := &ring.Table{Epoch: 1, Issuer: "test", Level: ring.Level}
 	for i, addr := range nodes {
 		table.Nodes = append(table.Nodes, ring.Member{ID: fmt.Sprint("n", i), Boot: 1, Addr: addr})
 	}
@@ -85,6 +87,12 @@ func through(t testing.TB, request, reply []byte, batch int, nodes ...string) fu
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cl.Close() })
+	if _, err := cl.Write(bytesOf("SELECT", strconv.Itoa(database))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(cl, make([]byte, len("+OK\r\n"))); err != nil {
+		t.Fatal(err)
+	}
 	requests := bytes.Repeat(request, batch)
 	replies := make([]byte, batch*len(reply))
 	return func() {
@@ -109,9 +117,10 @@ func bytesOf(args ...string) []byte {
 }
 
 func TestForwardingAllocatesNothing(t *testing.T) {
-	check := func(name string, request, reply []byte) {
+	check := func(name string, database int, request, reply []byte) {
 		t.Run(name, func(t *testing.T) {
-			run := forwarding(t, request, reply, 16)
+			size := len(member.AppendDatabase(nil, uint8(database))) + len(request)
+			run := through(t, database, request, reply, 16, countingNode(t, size, reply))
 			for range 200 {
 				run() // grows the buffers, opens the pipe
 			}
@@ -127,9 +136,11 @@ func TestForwardingAllocatesNothing(t *testing.T) {
 			}
 		})
 	}
-	check("get", bytesOf("GET", "key"), []byte("$5\r\nvalue\r\n"))
-	check("set", bytesOf("SET", "key", "value"), []byte("+OK\r\n"))
-	check("incr", bytesOf("INCR", "key"), []byte(":1\r\n"))
+	check("get", 0, bytesOf("GET", "key"), []byte("$5\r\nvalue\r\n"))
+	check("set", 0, bytesOf("SET", "key", "value"), []byte("+OK\r\n"))
+	check("incr", 0, bytesOf("INCR", "key"), []byte(":1\r\n"))
+	check("get of database 13", 13, bytesOf("GET", "key"), []byte("$5\r\nvalue\r\n"))
+	check("set of database 10", 10, bytesOf("SET", "key", "value"), []byte("+OK\r\n"))
 }
 
 func BenchmarkForward(b *testing.B) {
@@ -157,7 +168,7 @@ func BenchmarkSplit(b *testing.B) {
 				}
 			}
 			size, ok := len(bytesOf(part...)), []byte("+OK\r\n")
-			run := through(b, bytesOf(whole...), ok, batch, countingNode(b, size, ok), countingNode(b, size, ok))
+			run := through(b, 0, bytesOf(whole...), ok, batch, countingNode(b, size, ok), countingNode(b, size, ok))
 			for b.Loop() {
 				run()
 			}

@@ -22,9 +22,8 @@ import (
 // forwardBlocking sends a blocking command. It reports false if the command must wait.
 func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte) bool {
 	w := s.w
-	if w.order.Level() < ring.BlockingLevel {
-		s.answer(errBlocking)
-		return true
+	if r := s.reach(ring.BlockingLevel, errBlocking); r != reached {
+		return r == below
 	}
 	s.state.LastCmd = cmd.ID
 	if at, _ := cmd.Limit(args); at == 0 { // an XREAD, which does not wait
@@ -100,16 +99,19 @@ func (s *client) unblocked(seq uint64, reply []byte) []byte {
 	if !s.blocking || s.waits != seq {
 		return reply
 	}
-	s.haveRead(seq, s.state.Waiting != nil || s.claims != nil)
+	s.haveRead(seq, s.state.Waiting != nil || s.claims != nil || s.gathers)
 	if s.claims != nil {
 		s.claims.end()
+	}
+	if bytes.Equal(reply, errCrossSlot) { // its keys were in one slot when it was sent: their database was pinned then
+		reply = errUnblocked
 	}
 	if bytes.Equal(reply, canceled) {
 		if reply = s.woken; reply == nil { // order has canceled it: there was no memory
 			reply = outOfMemory
 		}
 	}
-	s.blocking, s.woken = false, nil
+	s.blocking, s.gathers, s.woken = false, false, nil
 	if s.state.Waiting != nil {
 		s.state.Waiting = nil
 		s.Unblock()

@@ -22,6 +22,7 @@ type census struct {
 	cmd      *command.Command
 	words    [][]byte
 	begun    time.Duration
+	database uint8
 	question *wide.Question
 	args     int  // bytes of the arguments, charged to the session
 	charged  int  // bytes of answers that the session has gathered
@@ -48,8 +49,10 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	if cmd.ID == command.Wait {
 		return s.awaitCopies(cmd, args)
 	}
-	if cmd.Group == "scripting" && !s.mayScript(cmd) {
-		return true
+	if cmd.Group == "scripting" {
+		if r := s.mayScript(cmd); r != reached {
+			return r == below
+		}
 	}
 	if s.Outstanding() > 0 {
 		return false // rounds are repeated, so no other command of the session may be in flight
@@ -67,7 +70,7 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	question, err := wide.New(&wide.Call{
 		Command: cmd, Args: words, Version: s.state.Version,
 		Now: s.w.loop.Now(), Patience: s.w.proxy.cfg.Patience, Host: wideHost{s.w.proxy},
-		Level: s.w.order.Level(),
+		Level: s.w.order.Level(), PartitionOf: s.partitionOf,
 	})
 	if err != nil {
 		s.Keep(-size)
@@ -76,6 +79,9 @@ func (s *client) everywhere(cmd *command.Command, args [][]byte) bool {
 	}
 	s.w.order.Begin(&s.Session, order.Lane{Kind: member.Large, Version: s.state.Version})
 	c := &census{s: s, seq: s.tail, cmd: cmd, words: words, begun: s.w.loop.Clock(), question: question, args: size}
+	if question.OfDatabase {
+		c.database = s.state.Database
+	}
 	s.issueCounted(cmd)
 	c.begin()
 	return true
@@ -120,7 +126,8 @@ func (c *census) round() {
 		return
 	}
 	c.question.Begin()
-	over := c.question.Rounds.Ask(w.order, order.Request{Session: &c.s.Session, Part: c, Seq: c.seq}, c.question.Words, now)
+	r := order.Request{Session: &c.s.Session, Part: c, Seq: c.seq, Origin: order.Origin{Database: c.database}}
+	over := c.question.Rounds.Ask(w.order, r, c.question.Words, now)
 	w.act()
 	if over {
 		c.roundOver()

@@ -4,7 +4,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/proxy/order"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A split command of more than maxKeys keys, or of more than order.HugeRequest bytes, goes in
@@ -130,7 +129,7 @@ func (c *chunked) turn() {
 func (c *chunked) look() {
 	for range min(maxKeys, c.count-c.looked) {
 		key, next := resp.DecodeArgument(c.raw, c.lookedTo)
-		p := ring.PartitionOf(key)
+		p := c.s.partitionOf(key)
 		if c.looked > 0 && p != c.partition {
 			c.apart = true
 			return
@@ -162,7 +161,7 @@ func (c *chunked) sendChunk() {
 	s := c.s
 	args, next, huge := c.cut()
 	defer clear(args)
-	f := &fan{s: s, cmd: c.cmd, seq: c.seq, step: c.step, of: c, chunk: c.cuts}
+	f := &fan{s: s, cmd: c.cmd, seq: c.seq, step: c.step, database: s.state.Database, of: c, chunk: c.cuts}
 	if full := c.send(f, args, next, huge); full != nil {
 		s.waitFor(full)
 		return

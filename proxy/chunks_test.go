@@ -11,6 +11,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -91,7 +92,7 @@ func TestTurnsOfManyKeys(t *testing.T) {
 		}
 		sent, done := make(chan *chunked), make(chan bool)
 		w.loop.Post(func() {
-			s := &client{w: w}
+			s := &client{w: w, state: new(session.State)}
 			raw := bytesOf(words...)
 			ch := &chunked{longRequest: longRequest{s: s, cmd: command.Lookup([]byte(name)), raw: raw}, step: 1, count: n, left: n,
 				atOnce: maxKeys}

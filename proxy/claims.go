@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 // A blocking command that names keys of several slots claims them at the owner of each partition.
 // Package order decides (order.Claims); the proxy pops by an ordinary command, and reads the replies.
+// BLMOVE and BRPOPLPUSH claim the key from which they move an element; then they are LMOVE and RPOPLPUSH (gathered.go).
 
 const (
 	// claimMemory is about what a claim takes in the heap beside its keys.
@@ -38,20 +40,27 @@ type claiming struct {
 var kinds = map[command.ID]member.ValueKind{
 	command.BLPop: member.List, command.BRPop: member.List, command.BLMPop: member.List,
 	command.BZPopMin: member.SortedSet, command.BZPopMax: member.SortedSet, command.BZMPop: member.SortedSet,
+	command.BLMove: member.List, command.BRPopLPush: member.List,
 	command.XRead: member.Stream, command.XReadGroup: member.Group,
 }
 
 // pops reports whether a command takes what it waits for, so that it can be returned.
-func pops(id command.ID) bool { return kinds[id] == member.List || kinds[id] == member.SortedSet }
+func pops(id command.ID) bool {
+	return (kinds[id] == member.List || kinds[id] == member.SortedSet) && !moves(id)
+}
+
+// moves reports whether a blocking command stores what it takes under another key.
+func moves(id command.ID) bool { return id == command.BLMove || id == command.BRPopLPush }
 
 // crosses reports whether a blocking command names keys of several slots, and may.
 func (s *client) crosses(cmd *command.Command, args [][]byte) bool {
 	first := cmd.FirstKey(args)
 	if kinds[cmd.ID] == 0 || first == 0 || s.w.order.Level() < ring.ClaimLevel ||
-		isRead(cmd) && s.w.order.Level() < ring.StreamsLevel {
+		isRead(cmd) && s.w.order.Level() < ring.StreamsLevel ||
+		moves(cmd.ID) && (s.w.order.Level() < ring.ReserveLevel || !s.crossesSlots()) {
 		return false
 	}
-	_, same := s.slotOf(cmd, args, first)
+	_, same := s.slotOfAll(cmd, args, first)
 	return !same && (!counts(cmd) || numKeys(args) > 0)
 }
 
@@ -71,6 +80,9 @@ func numKeys(args [][]byte) int {
 // false if the command must wait.
 func (s *client) claim(cmd *command.Command, args [][]byte, limit time.Duration) bool {
 	keys, _ := cmd.AppendKeys(nil, args)
+	if moves(cmd.ID) {
+		keys = keys[:1]
+	}
 	size := sizeOf(args)
 	switch {
 	case s.Outstanding() > 0:
@@ -83,7 +95,7 @@ func (s *client) claim(cmd *command.Command, args [][]byte, limit time.Duration)
 		return true
 	}
 	c := &claiming{s: s, seq: s.tail, cmd: cmd, args: cloneAll(args), keys: keys}
-	c.Claims = s.w.order.NewClaims(&s.Session, c.seq, c.want(), limit)
+	c.Claims = s.w.order.NewClaims(&s.Session, c.seq, s.state.Database, s.partitionOf, c.want(), limit)
 	if c.charge = size + claimMemory*c.Len(); !s.Keep(c.charge) {
 		s.answer(errNotParked)
 		return true
@@ -124,6 +136,9 @@ func claimable(cmd *command.Command, args [][]byte) (limit time.Duration, waits,
 	if counts(cmd) && !optionsOK(cmd, args[3+numKeys(args):]) {
 		return 0, false, false
 	}
+	if cmd.ID == command.BLMove && (!isEnd(args[3]) || !isEnd(args[4])) {
+		return 0, false, false
+	}
 	seconds, err := strconv.ParseFloat(string(args[at]), 64)
 	if err != nil || !(seconds >= 0 && seconds < maxLimit.Seconds()) {
 		return 0, false, false
@@ -133,6 +148,9 @@ func claimable(cmd *command.Command, args [][]byte) (limit time.Duration, waits,
 
 // maxLimit is a limit that is longer than any that a client means, and short enough for sums of times.
 const maxLimit = 100 * 365 * 24 * time.Hour
+
+// isEnd reports whether an argument is an end of a list.
+func isEnd(arg []byte) bool { return command.EqualFold(arg, "left") || command.EqualFold(arg, "right") }
 
 // optionsOK reports whether a node takes what stands behind the keys of a BLMPOP or BZMPOP.
 func optionsOK(cmd *command.Command, options [][]byte) bool {
@@ -157,6 +175,11 @@ func optionsOK(cmd *command.Command, options [][]byte) bool {
 func naming(cmd *command.Command, args [][]byte, key, limit []byte) [][]byte {
 	if isRead(cmd) {
 		return nameOne(args)
+	}
+	if moves(cmd.ID) { // one that its node refuses
+		args = slices.Clone(args)
+		args[2] = key
+		return args
 	}
 	if counts(cmd) {
 		if limit == nil {
@@ -227,23 +250,43 @@ func (c *claiming) pop() {
 	s := c.s
 	w := s.w
 	key := c.args[c.keys[places[0]]]
-	raw := resp.AppendRequest(nil, naming(c.cmd, c.args, key, []byte("0.001"))...)
+	var raw []byte
+	if moves(c.cmd.ID) {
+		key = c.args[2]
+		raw = member.AppendGather(nil, unblocking(c.args))
+	} else {
+		raw = resp.AppendRequest(nil, naming(c.cmd, c.args, key, []byte("0.001"))...)
+	}
 	c.Pop(s.laneFor(len(raw), false))
-	r := order.Request{Session: &s.Session, Seq: c.seq, Origin: order.Origin{Partition: ring.PartitionOf(key)}}
+	r := order.Request{Session: &s.Session, Seq: c.seq, Origin: s.origin(s.partitionOf(key))}
 	s.Block(w.loop.Now())
 	if p, ok := w.order.Submit(&s.Session, r, raw, w.loop.Now()); !ok {
 		w.order.Park(r, raw, w.loop.Now())
 	} else if p != nil {
 		w.write(p)
 	}
-	c.Popped()
+	if !moves(c.cmd.ID) {
+		c.Popped()
+	}
+}
+
+// unblocking returns the command that moves an element at once, in the place of a blocking one.
+func unblocking(args [][]byte) [][]byte {
+	name := "LMOVE"
+	if len(args) == 4 {
+		name = "RPOPLPUSH"
+	}
+	return append([][]byte{[]byte(name)}, args[1:len(args)-1]...)
 }
 
 // popped takes the reply to a pop, and returns the reply to the command. goesOn reports that there is
 // none yet, because the pop has found nothing.
 func (c *claiming) popped(reply []byte) (_ []byte, goesOn bool) {
 	s := c.s
-	switch nothing := reply[0] == '_' || string(reply) == "*-1\r\n"; {
+	if moves(c.cmd.ID) {
+		c.Popped() // it has not gone the way of the end of the turn
+	}
+	switch nothing := reply[0] == '_' || string(reply) == "*-1\r\n" || string(reply) == "$-1\r\n"; {
 	case !nothing:
 		return reply, false
 	case s.woken != nil:

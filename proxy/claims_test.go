@@ -198,3 +198,36 @@ func TestUnblockOfWhoHasLeft(t *testing.T) {
 	other.send("CLIENT UNBLOCK " + id)
 	other.want(":0")
 }
+
+// TestClaimsOfMoves: BLMOVE claims the key that it takes from, and then the owner of the other key
+// moves an element. The turn ends when that is answered.
+func TestClaimsOfMoves(t *testing.T) {
+	c := newCluster(t, 2, oneLoop(t), relaxedSlots)
+	k := []string{key(0, 2), key(1, 2)}
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) { n.later = func(args []string) bool { return args[0] == "DUNLIN" } })
+	}
+	c.level = ring.Level
+	c.route(func(p int) int { return p % 2 })
+	a, b, cl := c.nodes[0], c.nodes[1], c.dial()
+	cl.send("BLMOVE "+k[0]+" "+k[1]+" LEFT right 0", "GET x")
+	a.newestWants(1, "DUNLIN CLAIM l "+k[0])
+	a.complete(0, "*2\r\n:0\r\n:5\r\n")
+	b.newestWants(1, "DUNLIN GATHER LMOVE "+k[0]+" "+k[1]+" LEFT right")
+	if slices.Contains(a.executed(), "PASS l 5 "+k[0]) {
+		t.Error("the turn has ended before the element is moved")
+	}
+	b.complete(0, "$-1\r\n")
+	a.told("PASS l 5 " + k[0])
+	a.newestWants(1, "DUNLIN CLAIM l "+k[0])
+	a.complete(0, "*2\r\n:0\r\n:6\r\n")
+	b.newestWants(1, "DUNLIN GATHER LMOVE "+k[0]+" "+k[1]+" LEFT right")
+	b.complete(0, "$1\r\ne\r\n")
+	cl.want("$1 e", "$-1")
+	a.told("PASS l 6 " + k[0])
+	cl.send("BRPOPLPUSH " + k[1] + " " + k[0] + " 0.05")
+	b.newestWants(1, "DUNLIN CLAIM l "+k[1])
+	cl.want("*-1")
+	cl.send("BLMOVE " + k[0] + " " + k[1] + " UP LEFT 0")
+	a.told("BLMOVE " + k[0] + " " + k[0] + " UP LEFT 0")
+}

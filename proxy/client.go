@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"time"
+
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -46,8 +48,12 @@ type client struct {
 	fetches []*fetch // large replies that nodes keep for it, in no order
 	pieces  int      // of such a reply in its output
 
+	selection selection     // of selecting
+	tableless time.Duration // since when a command waits for the proxy's first table; 0: none does
+
 	waits    uint64    // with state.Waiting or blocking: the command that waits
 	blocking bool      // the command waits is a blocking one: the session takes no other before its reply
+	gathers  bool      // or it is executed on keys of several slots
 	claims   *claiming // not nil: it names keys of several slots
 	popsLast bool      // it pops the ends of lists, not their beginnings
 	woken    []byte    // not nil: the reply to that, if nothing serves it
@@ -57,10 +63,12 @@ type client struct {
 	input        inputState
 	long         long // not nil: a command that is not sent yet, or not all of it; those behind it wait
 	watching     bool // a WATCH is on its way
+	selecting    bool // an EXEC is on its way that selects another database: the session takes no command before its reply
 	limited      bool // may send little, since it has not authenticated
 	queuesScript bool // its next EXEC counts as a script: one was queued since the last
 	forgets      bool // the command at hand reads more keys than are tracked
 	muting       bool // the reply to the command at hand is dropped
+	drains       bool // it takes no command before all replies: keys lie elsewhere since those commands were sent
 	told         bool // to move, see moving.go
 	passing      bool // the reply to a command in chunks is in the output in part
 	mutes        bool // one flag for the fast path: closed, has blocked, or replies may be to be dropped
@@ -199,12 +207,11 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 		if _, _, ok := session.SubscriptionOf(cmd.ID); ok {
 			return s.subscribe(cmd, args)
 		}
-		switch {
-		case s.isDue():
+		if s.isDue() {
 			return false
-		case s.w.order.Level() < ring.PubSubLevel:
-			s.answer(errPubSubLevel)
-			return true
+		}
+		if r := s.reach(ring.PubSubLevel, errPubSubLevel); r != reached {
+			return r == below
 		}
 	}
 	switch cmd.Route {
@@ -242,6 +249,15 @@ func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 		s.w.keepScratch(out)
 		return s.script(row, args, raw)
 	}
+	if !refused && row.ID == command.Select && s.state.Queues(row) {
+		if r := s.maySelect(args); r != reached {
+			s.w.keepScratch(out)
+			if r == below {
+				s.state.FailTransaction()
+			}
+			return r == below
+		}
+	}
 	if !refused && s.state.Queues(row) {
 		out = s.state.Enqueue(row, args, s.takeLong(raw), out)
 		s.chargeOther()
@@ -269,18 +285,31 @@ func (s *client) forward(cmd *command.Command, args [][]byte, raw []byte) bool {
 		return true
 	}
 	first := cmd.FirstKey(args)
-	if first == 0 { // a script without keys, or a malformed count of them
+	switch {
+	case first == 0 && cmd.IsScript() && s.w.order.Placement().Pins(s.state.Database): // it may use any key
+		return s.forwardTo(s.origin(s.partitionOf(nil)), cmd, args, raw)
+	case first == 0: // a script without keys, or a malformed count of them
 		return s.forwardTo(s.w.order.Anywhere(), cmd, args, raw)
 	}
-	slot, same := s.slotOf(cmd, args, first)
+	slot, same := s.slotOfAll(cmd, args, first)
 	switch {
-	case !same && isRead(cmd) && s.w.order.Level() >= ring.StreamsLevel:
+	case !same && isRead(cmd):
+		if r := s.reach(ring.StreamsLevel, errCrossSlot); r != reached {
+			return r == below
+		}
 		return s.read(cmd, args)
+	case !same && s.mayGather(cmd, args):
+		return s.forwardGathered(cmd, args)
 	case !same:
 		s.answer(errCrossSlot)
 		return true
 	}
-	return s.forwardTo(order.Origin{Partition: ring.Partition(slot)}, cmd, args, raw)
+	return s.forwardTo(s.origin(ring.Partition(slot)), cmd, args, raw)
+}
+
+// origin is that of a request of the command at hand.
+func (s *client) origin(partition uint16) order.Origin {
+	return order.Origin{Partition: partition, Database: s.state.Database}
 }
 
 // forwardTo sends a command to the owner of its partition.
@@ -292,6 +321,7 @@ func (s *client) forwardTo(origin order.Origin, cmd *command.Command, args [][]b
 		raw = resp.AppendRequest(s.w.scratch[:0], args...)
 		s.w.keepScratch(raw)
 	}
+	origin.Database = s.state.Database
 	r := order.Request{Session: &s.Session, Seq: s.tail, Origin: origin}
 	if !s.submit(r, raw) {
 		return false
@@ -303,16 +333,30 @@ func (s *client) forwardTo(origin order.Origin, cmd *command.Command, args [][]b
 	return true
 }
 
-// slotOf returns the slot of a command's first key, and reports whether all keys share it.
-func (s *client) slotOf(cmd *command.Command, args [][]byte, first int) (slot uint16, same bool) {
-	slot = ring.Slot(args[first])
+// slotOf returns the slot of a key of the session's database.
+func (s *client) slotOf(key []byte) uint16 {
+	return s.w.order.Placement().SlotOf(s.state.Database, key)
+}
+
+// partitionOf returns the partition of a key of the session's database.
+func (s *client) partitionOf(key []byte) uint16 {
+	return s.w.order.Placement().PartitionOf(s.state.Database, key)
+}
+
+// slotOfAll returns the slot of a command's first key, or of what decides in its place and lies in no database. It
+// reports whether all keys share it.
+func (s *client) slotOfAll(cmd *command.Command, args [][]byte, first int) (slot uint16, same bool) {
+	if cmd.Placed() > 0 || s.state.Database == 0 && hasOneKey(cmd) { // database 0, the usual one, is never pinned
+		return ring.Slot(args[first]), true
+	}
+	slot = s.slotOf(args[first])
 	if hasOneKey(cmd) {
 		return slot, true
 	}
 	keys, _ := cmd.AppendKeys(s.w.keys[:0], args)
 	s.w.keys = keys
 	for _, k := range keys {
-		if ring.Slot(args[k]) != slot {
+		if s.slotOf(args[k]) != slot {
 			return slot, false
 		}
 	}
@@ -372,7 +416,8 @@ func (s *client) waitFor(full *order.Pipe) {
 // atLimit reports whether the session must deliver replies before it takes another command.
 func (s *client) atLimit() bool {
 	n := int(s.tail - s.head)
-	return n >= maxInflight || s.long != nil || n > 0 && (s.blocking || s.foreseen(n) > maxReplyBytes)
+	s.drains = s.drains && n > 0
+	return n >= maxInflight || s.long != nil || n > 0 && (s.blocking || s.selecting || s.drains || s.foreseen(n) > maxReplyBytes)
 }
 
 // foreseen estimates the bytes of the session's replies: n expected ones, the early and the
@@ -385,7 +430,7 @@ func (s *client) foreseen(n int) int {
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
 	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && s.waitsFor == nil &&
-		s.long == nil && !s.blocking && !s.state.Blocked && s.w.order.MayContinue(&s.Session)
+		s.long == nil && !s.blocking && !s.selecting && !(s.drains && n > 0) && !s.state.Blocked && s.w.order.MayContinue(&s.Session)
 }
 
 // stall stops reading, because the next command in the input must wait. Whatever ends the wait

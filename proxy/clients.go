@@ -75,10 +75,14 @@ func (s *client) executeShown(args [][]byte, raw []byte) bool {
 	if !session.Monitored(s.state, args) {
 		return s.execute(args, raw)
 	}
-	more := s.parser.Count() - len(args)
-	line := session.AppendMonitorLine(nil, s.state, args, more, time.Now().UnixMicro()) // the arguments may be given away
+	more, at := s.parser.Count()-len(args), time.Now().UnixMicro()
+	line := session.AppendMonitorLine(nil, s.state, s.state.Database, args, more, at) // before the arguments may be given away
+	was := s.state.Database
 	if !s.execute(args, raw) {
 		return false
+	}
+	if s.state.Database != was { // SELECT shows what it has selected, and gives nothing away
+		line = session.AppendMonitorLine(line[:0], s.state, s.state.Database, args, more, at)
 	}
 	s.w.feed.Show(func(dst []byte) []byte { return append(dst, line...) })
 	return true

@@ -23,6 +23,8 @@ var (
 	errManyClaims     = wire("ERR a blocking command can name at most 256 keys")
 	errManyReads      = wire("ERR XREAD and XREADGROUP can name at most 256 streams of several slots")
 	errLongClaims     = wire("ERR the arguments of a command that waits can have at most 65536 bytes")
+	errDatabases      = wire("ERR databases other than 0 need protocol level 17, and this cluster speaks less: upgrade all members")
+	errUnblocked      = wire("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)")
 	errBlocking       = wire("ERR blocking commands need protocol level 8, and this cluster speaks less: upgrade all members")
 	errNoTracking     = wire("ERR CLIENT TRACKING is not possible: there is no memory for its prefixes")
 	errTrackingLevel  = wire("ERR CLIENT TRACKING needs protocol level 14, and the cluster has not reached it: all members must be upgraded")

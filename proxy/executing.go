@@ -207,13 +207,13 @@ func (x *executing) divideLong(q session.Queued) (done, ok bool) {
 		if x.keys = q.Cmd.KeyRuns(q.Args); x.keys == nil {
 			return true, x.addWhole(q)
 		}
-		x.slot = ring.Slot(q.Args[q.Cmd.FirstKey(q.Args)])
+		x.slot = t.placement.SlotOf(t.database, q.Args[q.Cmd.FirstKey(q.Args)])
 		x.looked, x.length, x.encoded = 0, 0, 0
 	}
 	for ; x.looked < len(q.Args) && x.words < maxKeys; x.looked++ {
 		x.words++
 		arg := q.Args[x.looked]
-		if x.length += member.BulkSize(arg); x.keys.Has(x.looked) && ring.Slot(arg) != x.slot {
+		if x.length += member.BulkSize(arg); x.keys.Has(x.looked) && t.placement.SlotOf(t.database, arg) != x.slot {
 			x.keys = nil
 			return true, x.t.relaxed && x.addWhole(q)
 		}

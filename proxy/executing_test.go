@@ -218,7 +218,7 @@ func TestSlowCommandsOfATransaction(t *testing.T) {
 	w.loop.Post(func() {
 		s := w.clients[0]
 		docs := argsOf(bytesOf("COMMAND", "DOCS"))
-		size.Store(int64(len(s.executeHere(command.Row(docs), docs))))
+		size.Store(int64(len(s.executeHere(command.Row(docs), docs, 0))))
 		w.loop.OnIterationEnd(func() {
 			longest.Store(max(longest.Load(), int64(s.gathered-before)))
 			before = s.gathered

@@ -24,9 +24,10 @@ type fakeNode struct {
 	name string
 
 	mu   sync.Mutex
-	data map[string]string
+	data map[string]string // by inDatabase
+	at   uint8             // the database of the command at hand
 	settings
-	log     []string // commands executed, in order, as "NAME key"
+	log     []string // commands executed, in order, as "NAME key", and "#3 NAME key" of another database than 0
 	kinds   []string // of the pipes that were opened, in order
 	conns   map[net.Conn]bool
 	owns    func(p uint16) bool                // nil: everything
@@ -49,10 +50,22 @@ type fakeNode struct {
 
 // pending is a command that the fake node answers later.
 type pending struct {
-	c     net.Conn
-	token int
-	args  []string
+	c        net.Conn
+	token    int
+	args     []string
+	database uint8
 }
+
+// inDatabase returns the name under which data has a key of a database.
+func inDatabase(database uint8, key string) string {
+	if database == 0 {
+		return key
+	}
+	return fmt.Sprintf("#%d %s", database, key)
+}
+
+// note adds a command to the log.
+func (n *fakeNode) note(command string) { n.log = append(n.log, inDatabase(n.at, command)) }
 
 // complete pushes the reply to the i-th pending command; "" means what its execution gives.
 func (n *fakeNode) complete(i int, reply string) {
@@ -60,6 +73,7 @@ func (n *fakeNode) complete(i int, reply string) {
 	defer n.mu.Unlock()
 	d := n.pending[i]
 	n.pending = append(n.pending[:i:i], n.pending[i+1:]...)
+	n.at = d.database
 	switch {
 	case reply != "":
 	case d.args[0] == "DUNLIN":
@@ -75,7 +89,7 @@ func (n *fakeNode) complete(i int, reply string) {
 // postpone answers a command by a token.
 func (n *fakeNode) postpone(c net.Conn, args []string) (reply string) {
 	n.tokens[c]++
-	n.pending = append(n.pending, pending{c, n.tokens[c], args})
+	n.pending = append(n.pending, pending{c, n.tokens[c], args, n.at})
 	if slices.Contains(args, member.LastID) {
 		return fmt.Sprintf("-DUNLINLATER %d %s\r\n", n.tokens[c], n.settles)
 	}
@@ -114,6 +128,11 @@ func newFakeNode(t testing.TB, name string) *fakeNode {
 			n.mu.Lock()
 			n.conns[c] = true
 			n.mu.Unlock()
+			select {
+			case <-n.stopped: // cut may have been here before
+				c.Close()
+			default:
+			}
 			wg.Go(func() { n.serve(c) })
 		}
 	})
@@ -165,13 +184,21 @@ func (n *fakeNode) serve(c net.Conn) {
 		}
 		buf = append(buf, chunk[:got]...)
 		off := 0
-		for parser.Parse(buf[off:]) == resp.Done {
+		for {
+			database, prefix, ok := member.CutDatabase(buf[off:])
+			if !ok {
+				n.t.Errorf("a request begins with %q", buf[off:off+2])
+				return
+			}
+			if prefix == 1 || parser.Parse(buf[off+prefix:]) != resp.Done {
+				break
+			}
 			var args []string
 			for _, a := range parser.Args() {
 				args = append(args, string(a))
 			}
-			off += parser.Len()
-			reply, ok := n.execute(c, args)
+			off += prefix + parser.Len()
+			reply, ok := n.execute(c, database, args)
 			if !ok {
 				return
 			}
@@ -204,10 +231,10 @@ func (n *fakeNode) serve(c net.Conn) {
 
 func bulk(s string) string { return string(resp.AppendBulkString(nil, s)) }
 
-func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
+func (n *fakeNode) execute(c net.Conn, database uint8, args []string) (reply string, ok bool) {
 	name := strings.ToUpper(args[0])
-	if name == "DUNLIN" && args[1] != "EXEC" && args[1] != "WATCH" && args[1] != "CLAIM" {
-		return n.internal(c, args)
+	if name == "DUNLIN" && args[1] != "EXEC" && args[1] != "WATCH" && args[1] != "CLAIM" && args[1] != "GATHER" {
+		return n.internal(c, database, args)
 	}
 	n.mu.Lock()
 	gate := n.gate
@@ -220,6 +247,7 @@ func (n *fakeNode) execute(c net.Conn, args []string) (reply string, ok bool) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.at = database
 	if r := n.refusal(c, name, args); r != "" {
 		return r, true
 	}
@@ -252,11 +280,14 @@ func (n *fakeNode) transaction(args []string) string {
 		return array(versions)
 	}
 	watched, _ := strconv.Atoi(args[3])
+	begun := n.at
 	for rest := args[4:]; watched > 0; watched, rest = watched-1, rest[2:] {
-		if n.get(rest[0]) != rest[1] {
+		database, version, _ := member.CutWatched([]byte(rest[1]))
+		if n.at = database; n.get(rest[0]) != string(version) {
 			return "*-1\r\n"
 		}
 	}
+	n.at = begun
 	watched, _ = strconv.Atoi(args[3])
 	out := "*" + strconv.Itoa(len(args)-4-2*watched) + "\r\n"
 	for _, raw := range args[4+2*watched:] {
@@ -304,7 +335,9 @@ func (n *fakeNode) refusal(c net.Conn, name string, args []string) string {
 	case "SET", "GET", "INCR":
 		last = 2
 	case "DUNLIN":
-		if first, last = 2, 3; args[1] == "EXEC" {
+		if first, last = 2, 3; args[1] == "GATHER" {
+			first, last = 3, 4
+		} else if args[1] == "EXEC" {
 			var p resp.Parser
 			k := args[4]
 			if p.Parse([]byte(args[len(args)-1])) == resp.Done && len(p.Args()) > 1 {
@@ -336,19 +369,24 @@ func (n *fakeNode) refusal(c net.Conn, name string, args []string) string {
 
 func (n *fakeNode) command(name string, args []string) string {
 	if len(args) > 1 {
-		n.log = append(n.log, name+" "+strings.Join(args[1:], " "))
+		n.note(name + " " + strings.Join(args[1:], " "))
 	}
+	in := func(key string) string { return inDatabase(n.at, key) }
 	switch name {
+	case "SELECT": // within EXEC
+		at, _ := strconv.Atoi(args[1])
+		n.at = uint8(at)
+		return "+OK\r\n"
 	case "PING":
 		return "+PONG\r\n"
 	case "GET":
 		return n.get(args[1])
 	case "SET":
-		n.data[args[1]] = args[2]
+		n.data[in(args[1])] = args[2]
 		return "+OK\r\n"
 	case "MSET":
 		for i := 1; i < len(args); i += 2 {
-			n.data[args[i]] = args[i+1]
+			n.data[in(args[i])] = args[i+1]
 		}
 		return "+OK\r\n"
 	case "MGET":
@@ -360,32 +398,33 @@ func (n *fakeNode) command(name string, args []string) string {
 	case "DEL", "EXISTS":
 		count := 0
 		for _, k := range args[1:] {
-			if _, ok := n.data[k]; ok {
+			if _, ok := n.data[in(k)]; ok {
 				count++
 				if name == "DEL" {
-					delete(n.data, k)
+					delete(n.data, in(k))
 				}
 			}
 		}
 		return ":" + strconv.Itoa(count) + "\r\n"
 	case "INCR":
-		i, _ := strconv.Atoi(n.data[args[1]])
-		n.data[args[1]] = strconv.Itoa(i + 1)
-		return ":" + n.data[args[1]] + "\r\n"
+		i, _ := strconv.Atoi(n.data[in(args[1])])
+		n.data[in(args[1])] = strconv.Itoa(i + 1)
+		return ":" + n.data[in(args[1])] + "\r\n"
 	}
 	return "-ERR fake node does not know " + name + "\r\n"
 }
 
 func (n *fakeNode) get(key string) string {
-	if v, ok := n.data[key]; ok {
+	if v, ok := n.data[inDatabase(n.at, key)]; ok {
 		return bulk(v)
 	}
 	return "$-1\r\n"
 }
 
-func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
+func (n *fakeNode) internal(c net.Conn, database uint8, args []string) (string, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.at = database
 	switch strings.ToUpper(args[1]) {
 	case "CHALLENGE":
 		return bulk(strings.Repeat("n", 32)), true
@@ -396,7 +435,7 @@ func (n *fakeNode) internal(c net.Conn, args []string) (string, bool) {
 		}
 		return "+OK\r\n", true
 	case "CANCEL", "PASS":
-		n.log = append(n.log, strings.Join(args[1:], " "))
+		n.note(strings.Join(args[1:], " "))
 		return "+OK\r\n", true
 	case "RETRY":
 		delete(n.latched, c)
@@ -425,8 +464,12 @@ func (n *fakeNode) each(args []string) string {
 		}
 	}
 	var keys []string
-	for k := range n.data {
-		if covered.Has(ring.PartitionOf([]byte(k))) {
+	for name := range n.data {
+		k, here := name, n.at == 0 && name[0] != '#'
+		if n.at > 0 {
+			k, here = strings.CutPrefix(name, inDatabase(n.at, ""))
+		}
+		if here && covered.Has(ring.PartitionOf([]byte(k))) {
 			keys = append(keys, k)
 		}
 	}
@@ -444,6 +487,18 @@ func (n *fakeNode) each(args []string) string {
 	case "FLUSHALL":
 		n.data = map[string]string{}
 		return head + "+OK\r\n"
+	case "FLUSHDB":
+		for _, k := range keys {
+			delete(n.data, inDatabase(n.at, k))
+		}
+		return head + "+OK\r\n"
+	case "RANDOMKEY":
+		if len(keys) == 0 {
+			return head + "*0\r\n"
+		}
+		return head + "*2\r\n:" + strconv.Itoa(len(keys)) + "\r\n" + bulk(keys[0])
+	case "CLUSTER":
+		return head + ":" + strconv.Itoa(len(keys)) + "\r\n"
 	case "KEYS":
 		return head + array(keys)
 	case "CONFIG":

@@ -60,6 +60,9 @@ func (p *pipe) beginFetch(r order.Request, ticket uint64, size int) {
 		return
 	}
 	s.unblocked(r.Seq, nil)
+	if s.selecting && r.Part == nil && s.selection.seq == r.Seq {
+		s.selected(true)
+	}
 	if whole, ok := r.Part.(*fan); ok && whole.isWhole() {
 		f.part = nil
 	}

@@ -10,8 +10,10 @@ import (
 
 // toAnyNode sends a command to one of the nodes. It reports false if the command must wait.
 func (s *client) toAnyNode(cmd *command.Command, args [][]byte, raw []byte) bool {
-	if cmd.IsFunction() && !s.mayScript(cmd) {
-		return true
+	if cmd.IsFunction() {
+		if r := s.mayScript(cmd); r != reached {
+			return r == below
+		}
 	}
 	changes := cmd.Flags&command.Write != 0
 	if changes && s.Outstanding() > 0 {

@@ -22,6 +22,8 @@ type rig struct {
 	nodes []*fakeNode
 	epoch uint64
 	level uint8 // of the next table
+
+	settings ring.SettingsID // that the next table names
 }
 
 // setTimeout gives the proxy settings of the cluster with which it closes idle clients.
@@ -102,7 +104,7 @@ func (c *rig) route(owner func(p int) int, moves ...ring.Move) {
 		return
 	}
 	c.epoch++
-	t := &ring.Table{Epoch: c.epoch, Issuer: "test", Level: c.level, Moves: moves}
+	t := &ring.Table{Epoch: c.epoch, Issuer: "test", Level: c.level, Settings: c.settings, Moves: moves}
 	if c.epoch > 1 {
 		t.Ancestors = []ring.Version{{Epoch: c.epoch - 1, Issuer: "test"}}
 	}
@@ -217,4 +219,15 @@ func eventuallyWithin(t testing.TB, patience time.Duration, what string, f func(
 		}
 	}
 	t.Fatalf("%s did not happen within %v", what, patience)
+}
+
+// came returns what comes from a channel, and fails the test if that takes too long.
+func came[T any](t testing.TB, what string, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("waited %v in vain: %s", 10*time.Second, what)
+	}
+	return v
 }

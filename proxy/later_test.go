@@ -107,7 +107,7 @@ func TestSilentWithDeferredCommands(t *testing.T) {
 	cl.send("INCR a")
 	n.waiting(1)
 	for range 3 { // it lives, and answers the proxy's questions
-		<-asked
+		came(t, "a question", asked)
 	}
 	n.complete(0, "")
 	cl.want(":1")

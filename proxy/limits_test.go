@@ -140,7 +140,7 @@ func TestGatheredRepliesCount(t *testing.T) {
 		close(locked)
 		<-gate
 	})
-	<-locked
+	came(t, "the lock of the node", locked)
 	cl.send("KEYS *")
 	kept("a part of KEYS", 8<<20, 1<<20)
 	close(gate)

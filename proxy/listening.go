@@ -23,9 +23,10 @@ import (
 // When a channel moves, the worker first tells the next owner how many there are (Ahead), as soon as the
 // table says where the channel goes. When the table has a new owner, the worker asks the node before until
 // that has obeyed the table too: earlier, others may still publish there. Then it ends what it has there;
-// behind that node's answer nothing more of the channel can come from there. Then it follows (Follow). So
-// planned moves lose nothing and keep the order. If the connection to a broker breaks, messages may be
-// lost: these gaps are counted.
+// behind that node's answer nothing more of the channel can come from there. Then it follows (Follow). If the
+// channel has moved on meanwhile, the newest owner has what was published in between (broker.Missed). So planned
+// moves lose nothing and keep the order. If the connection to a broker breaks, or an owner dies to which the worker
+// has not followed yet, messages may be lost: these gaps are counted.
 
 const (
 	// settleTurn is how many steps of looking at topics make a turn: one for a topic and each node that it
@@ -79,10 +80,12 @@ type topic struct {
 	version  uint64 // grows with each change of count
 	ties     []*tie
 	last     *order.Node // the last one that was live
+	ended    bool        // the tie to last was ended, because the topic has moved
+	unheard  *order.Node // the owner, while the worker does not follow there yet
 	changes  []change    // that are not acknowledged, by version
 	listed   bool        // in ready, blocked or waiting
 	place    int         // in listening.all
-	notifies bool        // it is a channel of keyspace notifications
+	notifies uint8       // of keyspace notifications: the level from which on nodes publish them; 0: it is no such channel
 }
 
 // change is a subscription or the end of one, which is answered when it is acknowledged.
@@ -100,7 +103,12 @@ func newListening(w *worker) *listening { return &listening{w: w} }
 func (l *listening) topicOf(kind pubsub.Kind, name string) *topic {
 	t := l.topics[kind][name]
 	if t == nil {
-		t = &topic{kind: kind, name: name, notifies: kind == pubsub.Channel && keyevent.IsChannel([]byte(name))}
+		t = &topic{kind: kind, name: name}
+		if database, ok := keyevent.Channel([]byte(name)); ok && kind == pubsub.Channel {
+			if t.notifies = ring.EventsLevel; database > 0 {
+				t.notifies = ring.DatabasesLevel
+			}
+		}
 		if l.topics[kind] == nil {
 			l.topics[kind] = make(map[string]*topic)
 		}
@@ -138,7 +146,7 @@ func (l *listening) change(kind pubsub.Kind, name string, more bool, c change) {
 		l.follows += by
 	}
 	if t.version++; t.count == 0 {
-		t.last = nil // who subscribes later has missed nothing
+		t.last, t.unheard = nil, nil // who subscribes later has missed nothing
 	}
 	if c.s != nil {
 		c.version, c.more = t.version, more
@@ -279,7 +287,7 @@ func (l *listening) settle(t *topic) (steps int) {
 // isEverywhere reports whether all nodes must know a topic: patterns, and the channels of keyspace
 // notifications, which the owners of the keys publish.
 func (l *listening) isEverywhere(t *topic) bool {
-	return t.kind == pubsub.Pattern || t.kind == pubsub.Prefix || t.notifies && l.w.order.Level() >= ring.EventsLevel
+	return t.kind == pubsub.Pattern || t.kind == pubsub.Prefix || t.notifies > 0 && l.w.order.Level() >= t.notifies
 }
 
 // settleChannel tells the owner of a channel and its heir. The owner does not send anything before all that
@@ -294,10 +302,17 @@ func (l *listening) settleChannel(t *topic) {
 			l.end(at)
 		}
 	}
+	moved := t.last != nil && (t.last != owner || t.ended)
+	if t.unheard != nil && t.unheard != owner && !slices.Contains(l.w.order.Nodes(), t.unheard) {
+		l.w.stats.Gaps++ // it has died: what was published there nobody has handed over
+	}
+	if t.unheard = nil; moved {
+		t.unheard = owner
+	}
 	switch {
 	case owner == nil:
 		l.block(t)
-	case !waits && t.last != nil && t.last != owner:
+	case !waits && moved:
 		l.tell(t, owner, member.Follow)
 	case !waits:
 		l.tell(t, owner, member.Live)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -137,4 +138,57 @@ func TestListeningAsksAgain(t *testing.T) {
 	s := c.dial()
 	s.send("SUBSCRIBE c")
 	s.want("*3 $9 subscribe $1 c :1")
+}
+
+// TestListeningFollowsBack: a channel comes back to a node at which the proxy has ended what it had
+// there, before it has followed to the other one. So it follows to the first one again.
+func TestListeningFollowsBack(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		c := newCluster(t, 2, oneLoop(t))
+		var mu sync.Mutex
+		var said []string
+		owner := 0
+		for i, n := range c.nodes {
+			n.set(func(n *fakeNode) {
+				n.listen = func(args []string) member.Heard {
+					mu.Lock()
+					defer mu.Unlock()
+					said = append(said, n.name+" "+strings.Join(args[1:], " "))
+					if args[3] != "0" && (i == 1 || owner != 0) { // the second node never takes over
+						return member.NotOwner
+					}
+					return member.Noted
+				}
+			})
+		}
+		have := func(line string) func() bool {
+			return func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return slices.Contains(said, line)
+			}
+		}
+		c.level = ring.PubSubLevel
+		c.route(func(int) int { return 0 })
+		s := c.dial()
+		s.send("SUBSCRIBE c")
+		s.want("*3 $9 subscribe $1 c :1")
+		mu.Lock()
+		owner = 1
+		mu.Unlock()
+		c.route(func(int) int { return 1 })
+		eventually(t, "it tries to follow", have("n2 2 c 1"))
+		mu.Lock()
+		owner = 0
+		mu.Unlock()
+		gaps := uint64(0)
+		if dies { // with what was published there
+			c.nodes, gaps = c.nodes[:1], 1
+		}
+		c.route(func(int) int { return 0 })
+		eventually(t, "it follows back", have("n1 2 c 1"))
+		if got := c.stats().Gaps; got != gaps {
+			t.Errorf("there are %d gaps, want %d", got, gaps)
+		}
+	}
 }

@@ -119,6 +119,7 @@ func (at *tie) Done(_ int32, reply []byte) {
 			return
 		}
 	case at.count == 0:
+		t.ended = t.ended || at.live && t.count > 0
 		t.drop(at)
 		l.withdraw(t, at)
 	default:
@@ -129,7 +130,7 @@ func (at *tie) Done(_ int32, reply []byte) {
 			l.w.forgetAll() // others follow it already, and may have missed what this node has told nobody
 		}
 		if at.told = at.asked; at.mode != member.Ahead {
-			at.live, t.last = true, at.node
+			at.live, t.last, t.ended = true, at.node, false
 		}
 	}
 	l.look(t)

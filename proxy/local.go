@@ -8,6 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // local answers a command that does not go to nodes as it is. raw is only needed for WATCH. local
@@ -23,6 +24,10 @@ func (s *client) local(cmd *command.Command, args [][]byte, raw []byte) bool {
 	case command.ConfigGet, command.ConfigSet:
 		if config.Concerns(args) != config.Here {
 			return s.everywhere(cmd, args)
+		}
+	case command.Select:
+		if r := s.maySelect(args); r != reached {
+			return r == below
 		}
 	case command.Watch:
 		return s.watch(args, raw)
@@ -41,9 +46,10 @@ func (s *client) local(cmd *command.Command, args [][]byte, raw []byte) bool {
 		}
 		defer s.chargeOther()
 	}
-	if isTrackingOn(cmd, args) && !s.mayTrack() {
-		s.answer(errTrackingLevel)
-		return true
+	if isTrackingOn(cmd, args) {
+		if r := s.reach(ring.TrackingLevel, errTrackingLevel); r != reached {
+			return r == below
+		}
 	}
 	if cmd.Flags&command.EveryLoop != 0 && s.Outstanding() > 0 {
 		return false // one at a time, because each takes time in proportion to the number of clients

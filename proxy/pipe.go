@@ -77,7 +77,7 @@ func (p *pipe) OnFlush(c *netloop.Conn) {
 	switch {
 	case err != nil:
 		p.fail(fmt.Errorf("cannot write to node: %w", err))
-	case n == len(batch) && n < len(queued):
+	case n == len(batch) && len(p.Queued()) > 0:
 		c.MarkDirty()
 	}
 }

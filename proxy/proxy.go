@@ -36,6 +36,7 @@ type Config struct {
 	RequirePass *session.Passwords // of clients; none: they need none
 	Secret      *member.Secrets    // of the cluster, proved to nodes; none: nodes trust everyone
 	MaxClients  int
+	Databases   int  // that clients may select; 0: config.DefaultDatabases
 	Debug       bool // DEBUG is allowed
 
 	Patience time.Duration // how long a command that no node could take is parked; 0: 5 s
@@ -45,6 +46,9 @@ type Config struct {
 	// RelaxedMulti lets a transaction have keys of several slots. Each slot's commands are executed
 	// as a whole, the transaction is not.
 	RelaxedMulti bool
+	// RelaxedSlots lets commands that combine, copy or rename keys have keys of several slots. What they read is not of
+	// one moment.
+	RelaxedSlots bool
 
 	Buffers     netloop.Budget // what the buffers of clients are charged to; nil: they are only counted
 	PipeBuffers int64          // bytes that the buffers of all pipes may take; 0: 64 MiB
@@ -124,7 +128,7 @@ func Start(cfg Config) (*Proxy, error) {
 func (p *Proxy) newSession(listener *net.TCPAddr) {
 	start := time.Now()
 	p.settings = config.New(config.Options{
-		Bind: listener.IP.String(), Port: listener.Port, MaxClients: p.cfg.MaxClients,
+		Bind: listener.IP.String(), Port: listener.Port, MaxClients: p.cfg.MaxClients, Databases: p.cfg.Databases,
 		Changed: func(c *config.Config) {
 			p.slow.Limit(c.SlowerThan(), c.SlowLogLen())
 			limits := c.SubscriberLimits()
@@ -197,6 +201,11 @@ func (p *Proxy) SetMembers(members []ring.Member) {
 func (p *Proxy) ApplySettings(s *ring.Settings) {
 	if err := p.settings.ApplyCluster(s.Get); err != nil {
 		p.cfg.Log.Warn("some settings cannot be applied", "error", err)
+	}
+	placement, version := ring.PlacementOf(s), s.ID().Version
+	err := p.cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()].place(placement, version) })
+	if err != nil {
+		p.cfg.Log.Warn("some clients use pinned databases by older settings", "error", err)
 	}
 }
 

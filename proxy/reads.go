@@ -97,7 +97,7 @@ func (s *client) scatter(seq uint64, args [][]byte, charge int) {
 	for i, slot := range slots {
 		raw := c.part(i)
 		r := order.Request{
-			Session: &s.Session, Part: c, Seq: seq, ID: int32(i), Origin: order.Origin{Partition: ring.Partition(slot)},
+			Session: &s.Session, Part: c, Seq: seq, ID: int32(i), Origin: s.origin(ring.Partition(slot)),
 		}
 		if p, ok := w.order.Submit(&s.Session, r, raw, w.loop.Now()); !ok {
 			w.order.Park(r, raw, w.loop.Now())
@@ -112,7 +112,7 @@ func (s *client) scatter(seq uint64, args [][]byte, charge int) {
 func (c *scattered) divide() (slots []uint16) {
 	parts := make(map[uint16]int)
 	for _, key := range c.keys() {
-		slot := ring.Slot(key)
+		slot := c.s.slotOf(key)
 		part, known := parts[slot]
 		if !known {
 			part = len(slots)

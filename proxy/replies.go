@@ -53,6 +53,9 @@ func (s *client) reply(seq uint64, reply []byte) {
 				return
 			}
 		}
+		if s.selecting && s.selection.seq == seq {
+			s.selected(isExecuted(reply))
+		}
 		reply = s.unblocked(seq, reply)
 		if s.isMuted(seq) {
 			reply = nil

@@ -7,7 +7,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/proxy/order"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A client may have gone when the reply to its blocking command comes: the node served it before CANCEL
@@ -56,7 +55,7 @@ func (s *client) giveBack(seq uint64, reply []byte) {
 	w.stats.Returns++
 	w.order.Enter(&r.Session, s.laneFor(len(raw), false))
 	request := order.Request{
-		Session: &r.Session, Part: r, Origin: order.Origin{Partition: ring.PartitionOf(args[1])},
+		Session: &r.Session, Part: r, Origin: s.origin(s.partitionOf(args[1])),
 	}
 	if p, ok := w.order.Submit(&r.Session, request, raw, w.loop.Now()); !ok {
 		w.order.Park(request, raw, w.loop.Now())

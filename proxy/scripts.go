@@ -203,10 +203,13 @@ func (s *scripts) flush() {
 
 // script starts or queues a command that executes a script. It reports false if the command must wait.
 func (s *client) script(cmd *command.Command, args [][]byte, raw []byte) bool {
+	if r := s.mayScript(cmd); r != reached {
+		if r == below {
+			s.state.FailTransaction()
+		}
+		return r == below
+	}
 	switch {
-	case !s.mayScript(cmd):
-		s.state.FailTransaction()
-		return true
 	case s.state.Queues(cmd):
 		var in session.Input
 		asked := cmd
@@ -232,18 +235,14 @@ func (s *client) script(cmd *command.Command, args [][]byte, raw []byte) bool {
 	return true
 }
 
-// mayScript reports whether the cluster executes scripts, or has functions if the command is about them. Otherwise it
-// answers an error.
-func (s *client) mayScript(cmd *command.Command) bool {
-	switch level := s.w.order.Level(); {
-	case level < ring.ScriptsLevel:
-		s.answer(errScripts)
-	case level < ring.FunctionsLevel && cmd.IsFunction():
-		s.answer(errFunctions)
-	default:
-		return true
+// mayScript reaches the level from which on the cluster executes scripts, or has functions if the command is about
+// them.
+func (s *client) mayScript(cmd *command.Command) reach {
+	r := s.reach(ring.ScriptsLevel, errScripts)
+	if r == reached && cmd.IsFunction() {
+		r = s.reach(ring.FunctionsLevel, errFunctions)
 	}
-	return false
+	return r
 }
 
 // withBody returns what is sent in place of a command that executes a script: EVALSHA of a script that the proxy keeps

@@ -68,7 +68,7 @@ func (c *slotted) look() {
 	for end := min(c.place+maxKeys, c.last+1); c.place < end; c.place++ {
 		arg, next := resp.DecodeArgument(c.raw, c.next)
 		if c.keys.Has(c.place) {
-			slot := ring.Slot(arg)
+			slot := c.s.slotOf(arg)
 			if c.crossing = !c.first && slot != c.slot; c.crossing {
 				return
 			}
@@ -87,7 +87,7 @@ func (s *client) sendWhole(l *longRequest, partition uint16) {
 	if !s.enterLane(l.lane()) {
 		return
 	}
-	r := order.Request{Session: &s.Session, Seq: l.seq, Origin: order.Origin{Partition: partition}}
+	r := order.Request{Session: &s.Session, Seq: l.seq, Origin: s.origin(partition)}
 	if !s.submit(r, l.raw) {
 		return
 	}

@@ -81,26 +81,25 @@ func TestWatchOfManyKeys(t *testing.T) {
 
 // The keys of a piece and their versions are encoded at once, without a list of them.
 func TestWatchedKeysAreInOnePiece(t *testing.T) {
-	args, versions := make([][]byte, maxKeys), resp.AppendArray(nil, maxKeys)
-	var want []byte
-	for i := range args {
-		args[i] = fmt.Appendf(nil, "{k}%d", i)
-		version := fmt.Appendf(nil, "v%d", i)
-		versions = resp.AppendBulk(versions, version)
-		want = member.AppendWatched(want, args[i], version)
-	}
-	p := &watchPiece{keys: maxKeys, raw: member.AppendRequest(nil, member.VerbWatch, args...)}
-	var got []byte
-	ok := false
-	if allocs := testing.AllocsPerRun(3, func() { got, ok = p.encode(versions) }); allocs > 4 {
-		t.Errorf("%.0f allocations", allocs)
-	}
-	if !ok || string(got) != string(want) || cap(got) > len(want)+64 {
-		t.Errorf("%v, %d bytes in %d, want %d", ok, len(got), cap(got), len(want))
-	}
-	for _, reply := range []string{"-ERR x\r\n", "*1\r\n$1\r\nv\r\n", "+OK\r\n", strings.Replace(string(versions), "$2", "*2", 1)} {
-		if _, ok := p.encode([]byte(reply)); ok {
-			t.Errorf("%.20q has versions", reply)
+	for _, database := range []uint8{0, 3} {
+		args, versions := make([][]byte, maxKeys), resp.AppendArray(nil, maxKeys)
+		var want []byte
+		for i := range args {
+			args[i] = fmt.Appendf(nil, "{k}%d", i)
+			version := fmt.Appendf(nil, "v%08d", i)
+			versions = resp.AppendBulk(versions, version)
+			want = member.AppendWatched(want, database, args[i], version)
+		}
+		p := &watchPiece{
+			w: &watching{at: database}, keys: maxKeys, raw: member.AppendRequest(nil, member.VerbWatch, args...),
+		}
+		var got []byte
+		ok := false
+		if allocs := testing.AllocsPerRun(3, func() { got, ok = p.encode(versions) }); allocs > 4 {
+			t.Errorf("%.0f allocations", allocs)
+		}
+		if !ok || string(got) != string(want) || cap(got) > len(want)+64 {
+			t.Errorf("%v, %d bytes in %d, want %d", ok, len(got), cap(got), len(want))
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/proxy/order"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // fan is a command that is split by key (MGET, DEL) or by pair (MSET), or a chunk of one (chunks.go):
@@ -22,6 +21,7 @@ type fan struct {
 	cmd      *command.Command
 	seq      uint64
 	step     int      // arguments a key: 1, or 2 for pairs
+	database uint8    // of the keys
 	partOf   []int32  // which part holds the n-th key
 	replies  [][]byte // of the parts done, for MergeArray
 	parts    int32    // made so far
@@ -52,13 +52,13 @@ func (s *client) split(cmd *command.Command, args [][]byte, raw []byte) bool {
 		s.splitInChunks(cmd, args, raw)
 		return true
 	}
-	if partition, same := samePartition(args, step); same {
-		return s.forwardTo(order.Origin{Partition: partition}, cmd, args, raw)
+	if partition, same := s.samePartition(args, step); same {
+		return s.forwardTo(s.origin(partition), cmd, args, raw)
 	}
 	if !s.enterLane(s.laneFor(len(raw), false)) {
 		return false
 	}
-	f := &fan{s: s, cmd: cmd, seq: s.tail, step: step}
+	f := &fan{s: s, cmd: cmd, seq: s.tail, step: step, database: s.state.Database}
 	if s.sameOwner(args, step) {
 		return f.forwardWhole(args, raw)
 	}
@@ -94,10 +94,10 @@ func stepOf(cmd *command.Command) int {
 }
 
 // samePartition reports whether all keys lie in one partition: the common `DEL key`.
-func samePartition(args [][]byte, step int) (partition uint16, same bool) {
-	partition = ring.PartitionOf(args[1])
+func (s *client) samePartition(args [][]byte, step int) (partition uint16, same bool) {
+	partition = s.partitionOf(args[1])
 	for i := 1 + step; i < len(args); i += step {
-		if ring.PartitionOf(args[i]) != partition {
+		if s.partitionOf(args[i]) != partition {
 			return 0, false
 		}
 	}
@@ -115,7 +115,7 @@ func (s *client) sameOwner(args [][]byte, step int) bool {
 	return first != nil
 }
 
-func (s *client) ownerOf(key []byte) *order.Node { return s.w.order.Owner(ring.PartitionOf(key)) }
+func (s *client) ownerOf(key []byte) *order.Node { return s.w.order.Owner(s.partitionOf(key)) }
 
 // forwardWhole sends a command unchanged, because one node owns all its keys. The command is a fan
 // of one part, since its keys may have different owners if it has to be sent again.
@@ -180,7 +180,8 @@ const keepParts = 512 << 10
 // send sends a part, or has it parked. It copies raw unless there is a body.
 func (f *fan) send(owner *order.Node, id int32, raw []byte, body order.Body) {
 	w := f.s.w
-	r := order.Request{Session: &f.s.Session, Part: f, Seq: f.seq, ID: id, Origin: order.Origin{Chunk: f.chunk}}
+	r := order.Request{Session: &f.s.Session, Part: f, Seq: f.seq, ID: id, Origin: f.s.origin(0)}
+	r.Chunk = f.chunk
 	if p := w.order.SubmitTo(owner, r, raw, body, w.loop.Now()); p != nil {
 		w.write(p)
 	}
@@ -203,7 +204,7 @@ const (
 func (f *fan) assign(args [][]byte, position func(int) int, owner func(partition uint16) *order.Node) (parts []part) {
 	for i := 1; i < len(args); i += f.step {
 		var to *part
-		parts, to = f.partFor(parts, owner(ring.PartitionOf(args[i])))
+		parts, to = f.partFor(parts, owner(f.partitionOf(args[i])))
 		to.keys++
 		f.partOf[position((i-1)/f.step)] = to.ID
 		for _, arg := range args[i : i+f.step] {
@@ -255,11 +256,15 @@ func argsOf(raw []byte) [][]byte {
 	return p.Args()
 }
 
+func (f *fan) partitionOf(key []byte) uint16 {
+	return f.s.w.order.Placement().PartitionOf(f.database, key)
+}
+
 // Partitions lists the partitions of a part's keys.
 func (f *fan) Partitions(raw []byte) (partitions []uint16) {
 	args := argsOf(raw)
 	for i := 1; i < len(args); i += f.step {
-		partitions = append(partitions, ring.PartitionOf(args[i]))
+		partitions = append(partitions, f.partitionOf(args[i]))
 	}
 	return partitions
 }

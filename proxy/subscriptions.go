@@ -41,9 +41,8 @@ func (s *client) isDue() bool { return s.topics != nil && s.head < s.topics.due 
 func (s *client) subscribe(cmd *command.Command, args [][]byte) bool {
 	kind, more, _ := session.SubscriptionOf(cmd.ID)
 	names := args[1:]
-	if s.w.order.Level() < ring.PubSubLevel {
-		s.answer(errPubSubLevel)
-		return true
+	if r := s.reach(ring.PubSubLevel, errPubSubLevel); r != reached {
+		return r == below
 	}
 	if s.topics == nil {
 		s.topics = &subscriber{Subscriber: pubsub.NewSubscriber(s)}

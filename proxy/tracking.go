@@ -12,7 +12,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/internal/tracking"
 	"github.com/dunlin-cache/dunlin/proxy/order"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // CLIENT TRACKING. The requests of a session that tracks travel in lanes of their own, whose pipes tell what is
@@ -79,9 +78,6 @@ type later struct {
 	key   string
 	all   bool
 }
-
-// mayTrack reports whether the cluster has the level for CLIENT TRACKING.
-func (s *client) mayTrack() bool { return s.w.order.Level() >= ring.TrackingLevel }
 
 // track obeys what CLIENT TRACKING has changed. answered reports whether the reply comes later: when all nodes know
 // its prefixes, and behind that of another one.

@@ -86,7 +86,7 @@ func TestTrackingOffWhileAsking(t *testing.T) {
 	})
 	s := c.dial()
 	s.send("CLIENT TRACKING ON BCAST PREFIX bad")
-	<-asked
+	came(t, "the question", asked)
 	s.send("CLIENT TRACKING OFF", "CLIENT TRACKING ON BCAST PREFIX a", "CLIENT TRACKING ON BCAST PREFIX ab2 PREFIX c")
 	s.want("+OK", "+OK")
 	eventually(t, "it asks again", func() (asks bool) {

@@ -36,16 +36,19 @@ type transaction struct {
 	s       *client
 	relaxed bool // the keys may lie in several slots
 	seq     uint64
-	queue   []session.Queued // of the session
-	keys    []int            // scratch
-	entries []entry
-	parts   []slotPart
-	bySlot  map[uint16]int // the index in parts
-	local   int            // bytes of the replies of commands that the proxy has executed
-	pending int
-	replies int    // bytes of the parts' replies
-	bytes   int    // of these, of local and of entries, charged to the session
-	failed  []byte // the first error of a part
+	// database is the one that the commands which are added are about, here that of those executed here.
+	database, here uint8
+	placement      ring.Placement
+	queue          []session.Queued // of the session
+	keys           []int            // scratch
+	entries        []entry
+	parts          []slotPart
+	bySlot         map[uint16]int // the index in parts
+	local          int            // bytes of the replies of commands that the proxy has executed
+	pending        int
+	replies        int    // bytes of the parts' replies
+	bytes          int    // of these, of local and of entries, charged to the session
+	failed         []byte // the first error of a part
 }
 
 // entry is a queued command.
@@ -62,7 +65,8 @@ const entrySize = 104
 // slotPart holds the commands of one slot, which its owner executes as a whole.
 type slotPart struct {
 	slot     uint16
-	watched  int // keys
+	database uint8 // in which it begins
+	watched  int   // keys
 	commands int
 	body     []byte // behind execRoom: watched keys with their versions, and the requests, each encoded as an argument
 	size     int    // of the reply
@@ -122,7 +126,8 @@ func (s *client) exec() bool {
 }
 
 // fullFor returns a pipe, to an owner of the transaction's keys, that has no room for the
-// transaction; nil if all have room. A waiting session calls it repeatedly, so it builds nothing.
+// transaction; nil if all have room, as far as it is about the session's database. A waiting
+// session calls it repeatedly, so it builds nothing.
 func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 	full := func(slot uint16) *order.Pipe {
 		if owner := s.w.order.Owner(ring.Partition(slot)); owner != nil {
@@ -141,7 +146,7 @@ func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 		keys, _ := q.Cmd.AppendKeys(s.w.keys[:0], q.Args)
 		s.w.keys = keys
 		for _, k := range keys {
-			if p := full(ring.Slot(q.Args[k])); p != nil {
+			if p := full(s.slotOf(q.Args[k])); p != nil {
 				return p
 			}
 		}
@@ -152,7 +157,8 @@ func (s *client) fullFor(tx *session.Transaction) *order.Pipe {
 // newTransaction returns a transaction without watched keys and commands.
 func (s *client) newTransaction(tx *session.Transaction) *transaction {
 	return &transaction{s: s, relaxed: s.w.proxy.cfg.RelaxedMulti && len(tx.Encoded) == 0, queue: tx.Queue,
-		bySlot: make(map[uint16]int), entries: make([]entry, 0, len(tx.Queue))}
+		bySlot: make(map[uint16]int), entries: make([]entry, 0, len(tx.Queue)),
+		database: s.state.Database, here: s.state.Database, placement: s.w.order.Placement()}
 }
 
 // watch adds watched keys to the part of their slot.
@@ -171,7 +177,7 @@ func (t *transaction) part(slot uint16) int {
 	if !ok {
 		i = len(t.parts)
 		t.bySlot[slot] = i
-		t.parts = append(t.parts, slotPart{slot: slot, alone: []int{i}, body: make([]byte, execRoom)})
+		t.parts = append(t.parts, slotPart{slot: slot, database: t.database, alone: []int{i}, body: make([]byte, execRoom)})
 	}
 	return i
 }
@@ -193,7 +199,10 @@ func (t *transaction) mayDivide() bool { return len(t.parts) <= 1 || t.relaxed }
 // add assigns the next command to parts.
 func (t *transaction) add(q session.Queued) bool {
 	e := entry{Queued: q}
-	if isRemote(q.Cmd) && !t.place(&e) {
+	switch {
+	case q.Cmd.ID == command.Select:
+		t.selects(&e)
+	case isRemote(q.Cmd) && !t.place(&e):
 		return false
 	}
 	t.entries = append(t.entries, e)
@@ -206,20 +215,20 @@ func isRemote(cmd *command.Command) bool { return cmd.Route != command.Local && 
 // place adds a command on keys to the part of its slot, or divides it among several parts.
 func (t *transaction) place(e *entry) bool {
 	keys, _ := e.Cmd.AppendKeys(t.keys[:0], e.Args)
-	if channel := e.Cmd.Placed(); channel > 0 {
-		keys = append(keys, channel)
+	if channel := e.Cmd.Placed(); channel > 0 && t.s.w.order.Level() < ring.PinnedLevel {
+		keys = append(keys, channel) // nodes publish on their own channels only
 	}
 	t.keys = keys
 	same := true
 	for _, k := range keys {
-		same = same && ring.Slot(e.Args[k]) == ring.Slot(e.Args[keys[0]])
+		same = same && t.slotOf(e, k) == t.slotOf(e, keys[0])
 	}
 	step := stepOf(e.Cmd)
 	switch {
-	case len(keys) == 0: // a malformed count of keys: any node answers with the error
+	case len(keys) == 0: // also with a malformed count of keys: any node answers with the error
 		e.parts = t.parts[t.part(t.home())].alone
 	case same:
-		e.parts = t.parts[t.part(ring.Slot(e.Args[keys[0]]))].alone
+		e.parts = t.parts[t.part(t.slotOf(e, keys[0]))].alone
 	case e.Cmd.Route == command.Key || (len(e.Args)-1)%step != 0:
 		return false
 	default:
@@ -230,17 +239,42 @@ func (t *transaction) place(e *entry) bool {
 	return true
 }
 
-// home returns the slot of a command without keys: that of others, so that it adds no part.
+// slotOf returns the slot of an argument of a command that is placed: of a key, or of a channel, which lies in no
+// database.
+func (t *transaction) slotOf(e *entry, arg int) uint16 {
+	if arg == e.Cmd.Placed() {
+		return ring.Slot(e.Args[arg])
+	}
+	return t.placement.SlotOf(t.database, e.Args[arg])
+}
+
+// home returns the slot of a command without keys: that of others, so that it adds no part. A node publishes on the
+// channels of all others.
 func (t *transaction) home() uint16 {
 	if len(t.parts) > 0 {
 		return t.parts[0].slot
 	}
+	channel := uint16(0)
+	database := t.s.state.Database
 	for _, q := range t.queue[:min(len(t.queue), maxKeys)] {
-		if first := q.Cmd.FirstKey(q.Args); first > 0 && isRemote(q.Cmd) {
-			return ring.Slot(q.Args[first])
+		if q.Cmd.ID == command.Select {
+			if selected, refusal := t.s.w.proxy.server.ParseDatabase(q.Args[1]); refusal == "" {
+				database = selected
+			}
+			continue
+		}
+		switch first := q.Cmd.FirstKey(q.Args); {
+		case first == 0 || !isRemote(q.Cmd):
+		case q.Cmd.Placed() > 0:
+			channel = ring.Slot(q.Args[first])
+		default:
+			return t.placement.SlotOf(database, q.Args[first])
 		}
 	}
-	return 0
+	if t.placement.Pins(database) {
+		return t.placement.SlotOf(database, nil) // a script without keys may use any
+	}
+	return channel
 }
 
 // cut divides a command: each slot's part receives the keys of that slot.
@@ -248,7 +282,7 @@ func (t *transaction) cut(e *entry, step int) {
 	place := make(map[int]int32) // in e.parts
 	var args [][][]byte
 	for i := 1; i < len(e.Args); i += step {
-		p := t.part(ring.Slot(e.Args[i]))
+		p := t.part(t.slotOf(e, i))
 		at, ok := place[p]
 		if !ok {
 			at = int32(len(e.parts))
@@ -292,9 +326,12 @@ func (t *transaction) executeHere(i int) (size int, ok bool) {
 	e := &t.entries[i]
 	t.s.w.stats.Commands[e.Cmd.ID]++
 	if len(e.parts) > 0 {
+		if e.Cmd.ID == command.Select {
+			t.here, _ = t.s.w.proxy.server.ParseDatabase(e.Args[1])
+		}
 		return 0, true
 	}
-	e.local = t.s.executeHere(e.Cmd, e.Args)
+	e.local = t.s.executeHere(e.Cmd, e.Args, t.here)
 	size = len(e.local)
 	if t.local += size; t.local > maxLocal {
 		e.local = errRepliesLarge
@@ -308,6 +345,7 @@ func (t *transaction) executeHere(i int) (size int, ok bool) {
 // if the proxy itself executed none of the commands.
 func (t *transaction) send(requests [][]byte) {
 	s := t.s
+	s.selectBehind(t.seq, t.database)
 	whole := len(t.parts) == 1
 	for i := range t.entries {
 		e := &t.entries[i]
@@ -324,7 +362,7 @@ func (t *transaction) send(requests [][]byte) {
 	t.pending = len(t.parts) + 1 // one for this loop
 	for i, raw := range requests {
 		r := order.Request{Session: &s.Session, Part: t, Seq: t.seq, ID: int32(i),
-			Origin: order.Origin{Partition: ring.Partition(t.parts[i].slot)}}
+			Origin: order.Origin{Partition: ring.Partition(t.parts[i].slot), Database: t.parts[i].database}}
 		if whole {
 			r.Part = nil
 		}
@@ -456,14 +494,18 @@ func cloneAll(args [][]byte) (own [][]byte) {
 	return own
 }
 
-// executeHere returns the reply to a transaction's command that needs no node.
-func (s *client) executeHere(cmd *command.Command, args [][]byte) (reply []byte) {
-	if cmd.ID == command.Wait {
+// executeHere returns the reply to a transaction's command that needs no node, in a database.
+func (s *client) executeHere(cmd *command.Command, args [][]byte, database uint8) (reply []byte) {
+	switch cmd.ID {
+	case command.Wait:
 		return session.AppendWaitInExec(nil, args)
-	}
-	if cmd.ID == command.ClientTracking {
+	case command.ClientTracking:
 		return errTrackingInside
+	case command.Select:
+		return s.selectHere(args)
 	}
+	defer func(was uint8) { s.state.Database = was }(s.state.Database)
+	s.state.Database = database
 	reply, _, ok := s.w.proxy.server.Do(s.state, cmd, args, nil)
 	if !ok {
 		panic("BUG: nobody executes " + cmd.Name)

@@ -16,6 +16,7 @@ import (
 type watching struct {
 	longRequest
 	slot    uint16 // of all keys
+	at      uint8  // their database
 	left    int    // keys that are not sent
 	keyed   bool   // one was sent: slot means something
 	flying  int    // pieces without a reply
@@ -42,7 +43,7 @@ func (s *client) watch(args [][]byte, raw []byte) bool {
 		s.answer(resp.AppendError(s.w.scratch[:0], text))
 		return true
 	}
-	w := &watching{left: len(args) - 1}
+	w := &watching{left: len(args) - 1, at: s.state.Database}
 	var ok bool
 	if w.longRequest, ok = s.newLongRequest(command.ByID(command.Watch), args, raw); !ok {
 		return true
@@ -94,7 +95,7 @@ func (w *watching) turn() {
 	}
 	p := &watchPiece{w: w, keys: keys}
 	p.raw = append(member.AppendVerb(make([]byte, 0, size), member.VerbWatch, keys), w.raw[w.next:end]...)
-	r := order.Request{Session: &s.Session, Part: p, Seq: w.seq, Origin: order.Origin{Partition: ring.Partition(w.slot)}}
+	r := order.Request{Session: &s.Session, Part: p, Seq: w.seq, Origin: s.origin(ring.Partition(w.slot))}
 	if !s.submit(r, p.raw) {
 		panic("BUG: a pipe that was not full takes no WATCH")
 	}
@@ -110,13 +111,14 @@ func (w *watching) turn() {
 
 // cut finds the keys of the next piece, and where they end.
 func (w *watching) cut() (keys, end int) {
+	s := w.s
 	end = w.next
 	for range min(w.left, maxKeys) {
 		key, next := resp.DecodeArgument(w.raw, end)
 		if keys > 0 && next-w.next > chunkBytes {
 			break
 		}
-		slot := ring.Slot(key)
+		slot := s.slotOf(key)
 		if w.keyed && slot != w.slot {
 			w.refused = true
 			break
@@ -162,7 +164,7 @@ func (p *watchPiece) Done(_ int32, reply []byte) {
 		_, at := resp.DecodeArgument(p.raw, bytes.IndexByte(p.raw, '\n')+1)
 		_, at = resp.DecodeArgument(p.raw, at)
 		key, _ := resp.DecodeArgument(p.raw, at)
-		e.Keys, e.Text = 1, member.AppendWatched(nil, key, nil)
+		e.Keys, e.Text = 1, member.AppendWatched(nil, 0, key, nil)
 		if !resp.IsError(reply) {
 			reply = errMerge
 		}
@@ -213,7 +215,11 @@ func (p *watchPiece) encode(reply []byte) (text []byte, ok bool) {
 		return nil, false
 	}
 	rest := reply[header:]
-	text = make([]byte, 0, len(p.raw)-at+len(rest))
+	size := len(p.raw) - at + len(rest)
+	if p.w.at > 0 {
+		size += n * (member.DatabaseRoom + 1) // a longer version may have a longer header
+	}
+	text = make([]byte, 0, size)
 	var scan resp.Scanner
 	for range n {
 		if scan.Scan(rest) != resp.Done {
@@ -226,7 +232,7 @@ func (p *watchPiece) encode(reply []byte) (text []byte, ok bool) {
 		rest = rest[scan.Len():]
 		var key []byte
 		key, at = resp.DecodeArgument(p.raw, at)
-		text = member.AppendWatched(text, key, version)
+		text = member.AppendWatched(text, p.w.at, key, version)
 	}
 	return text, true
 }

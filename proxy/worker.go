@@ -26,6 +26,8 @@ type worker struct {
 	order  *order.Machine
 	acting bool // the Machine's actions are being done
 
+	settings uint64 // the version of those of the cluster
+
 	account *netloop.Account // of clients: their buffers and early replies
 	pending *netloop.Account // of pipes; pipeRoom bounds these, here they are only counted
 
@@ -165,9 +167,13 @@ func (w *worker) install(t *ring.Table) {
 	if old := w.order.Table(); old == nil || old.Owner != t.Owner {
 		defer w.forgetAll() // a node that was cut off may tell nobody what is gone
 	}
+	first := w.order.Table() == nil
 	w.order.Install(t, w.loop.Now())
 	w.act()
 	w.listening.install(t)
+	if first {
+		w.tableCame()
+	}
 }
 
 // setAlive closes the pipes to nodes that were declared dead.

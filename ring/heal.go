@@ -13,7 +13,8 @@ import (
 //	        └─ 8 n3              {n3},    kept 1
 //
 // A node that a table lists does not count for it if it is seen to hold a table of another side: a coordinator that
-// stood still just behind the table that it has issued had nobody's consent.
+// stood still just behind the table that it has issued had nobody's consent. A node that is not seen
+// counts less than one that is: nobody can tell on which side it was.
 //
 // Nobody adopts a foreign table. When the sides see each other again, there is one coordinator
 // again. It collects the tables, picks the lineage that continues, and issues the last table of
@@ -157,16 +158,17 @@ func LongestLived(tables []*Table, alive []Member) (winner *Table) {
 }
 
 // Outlives reports whether, of two tables foreign to each other, the lineage of t continues rather
-// than that of o. The lineage that kept more nodes of the last common table continues, without those that alive
-// shows on another side; then the higher epoch decides, then the greater issuer. Without a common table, because two
-// clusters started separately, the one with more nodes continues. That does not hold if a lineage was cut,
-// because then one of the two may simply be the other's past.
+// than that of o. The lineage continues that kept more nodes of the last common table, as far as alive shows them on
+// its side; then the one with more nodes on its side, then the one with more that alive does not show; then the higher
+// epoch decides, then the greater issuer. Without a common table, because two clusters started separately, the one with
+// more nodes continues. That does not hold if a lineage was cut, because then one of the two may simply be the other's
+// past.
 func (t *Table) Outlives(o *Table, alive []Member) bool {
 	common, ok := lastCommon(t, o)
 	var byNodes int
 	switch {
 	case ok:
-		byNodes = cmp.Compare(t.keptSince(common, alive), o.keptSince(common, alive))
+		byNodes = t.keptSince(common, alive).compare(o.keptSince(common, alive))
 	case len(t.Ancestors) < maxAncestors && len(o.Ancestors) < maxAncestors:
 		byNodes = cmp.Compare(len(t.Nodes), len(o.Nodes))
 	}
@@ -184,17 +186,33 @@ func lastCommon(a, b *Table) (last Version, ok bool) {
 	return last, ok
 }
 
-// keptSince counts the nodes that were in t's ancestor v and have stayed since, as far as alive shows.
-func (t *Table) keptSince(v Version, alive []Member) int {
-	elsewhere := make(map[string]bool)
+// kept says which nodes a lineage kept of one of its tables.
+type kept struct {
+	stayed int // since that table, and alive shows them on the lineage's side
+	living int // all that alive shows there: those, and who has joined or come back since
+	unseen int // stayed as well, and alive does not show them: they may have died on any side
+}
+
+func (t *Table) keptSince(v Version, alive []Member) (k kept) {
+	here := make(map[string]bool, len(alive))
 	for _, m := range alive {
-		elsewhere[m.Name()] = !holding{version: m.Version()}.isOf(t)
+		here[m.Name()] = holding{version: m.Version()}.isOf(t)
 	}
-	n := 0
 	for i, joined := range t.Joined {
-		if joined <= v.Epoch && !elsewhere[t.Nodes[i].Name()] {
-			n++
+		here, seen := here[t.Nodes[i].Name()]
+		if here {
+			k.living++
+		}
+		switch stayed := joined <= v.Epoch; {
+		case stayed && here:
+			k.stayed++
+		case stayed && !seen:
+			k.unseen++
 		}
 	}
-	return n
+	return k
+}
+
+func (k kept) compare(o kept) int {
+	return cmp.Or(cmp.Compare(k.stayed, o.stayed), cmp.Compare(k.living, o.living), cmp.Compare(k.unseen, o.unseen))
 }

@@ -130,6 +130,28 @@ func TestWhoStoodStillDoesNotWin(t *testing.T) {
 	}
 }
 
+// TestWhoStoodStillDoesNotWinByTheDead: as before, but c stood still as well and came back to b, and d has died since.
+// Only the table of a still lists it.
+func TestWhoStoodStillDoesNotWinByTheDead(t *testing.T) {
+	all := nodes("a", "b", "c", "d")
+	common := Plan(nil, all, nil, all[0], 2, fixedSeed)
+	alone := Raise(common, all[0], common.Level+1)
+	served := side(side(common, all[1:2], 1), all[1:3], 1)
+	alive := []Member{holds(all[0], alone), holds(all[1], served), holds(all[2], served)}
+	if len(alone.Nodes) != 4 || len(served.Nodes) != 2 {
+		t.Fatalf("%d nodes and %d", len(alone.Nodes), len(served.Nodes))
+	}
+	if alone.Outlives(served, alive) || !served.Outlives(alone, alive) {
+		t.Error("a node that is dead counts more than one that is alive")
+	}
+	// Of two sides with one node each, the one that lists more of the dead continues: its other nodes died just now.
+	left, right := side(common, all[:3], 1), side(common, all[3:], 1)
+	alive = []Member{holds(all[0], left), holds(all[3], right)}
+	if !left.Outlives(right, alive) || right.Outlives(left, alive) {
+		t.Error("the side whose nodes died behind the split loses")
+	}
+}
+
 // TestHealTrustsNoCopyOfTheOtherSide: who lived on the losing side is neither follower
 // nor target of a move, whatever it holds.
 func TestHealTrustsNoCopyOfTheOtherSide(t *testing.T) {

@@ -28,11 +28,15 @@ import (
 //	14 pipes may track the keys that their commands read
 //	15 proxies tell a FLUSHALL of all nodes from other reasons for which all keys may have changed
 //	16 streams
+//	17 databases: requests on pipes, effects and snapshots may name one other than 0
+//	18 nodes gather what other nodes lend (DUNLIN GATHER, LEND), so that commands may name keys of several slots
+//	19 settings may pin databases
+//	20 nodes reserve partitions for each other (DUNLIN RESERVE), so that commands may change keys of several slots
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 16
+const Level = 20
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -92,6 +96,21 @@ const FlushedLevel = 15
 
 // StreamsLevel is the lowest level whose members know streams: what commands make of them, and the effects on them.
 const StreamsLevel = 16
+
+// DatabasesLevel is the lowest level whose members know databases other than 0, and the level of the cluster from which
+// on clients may select one.
+const DatabasesLevel = 17
+
+// GatherLevel is the level of the cluster from which on proxies may send commands whose keys lie in several slots, and
+// nodes lend each other values.
+const GatherLevel = 18
+
+// PinnedLevel is the level of the cluster from which on databases may be pinned (PinnedSetting).
+const PinnedLevel = 19
+
+// ReserveLevel is the level of the cluster from which on proxies may send commands that change keys
+// of several slots, and nodes reserve partitions for each other.
+const ReserveLevel = 20
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

@@ -7,6 +7,8 @@ const (
 	Slots = 16384
 	// Partitions is the number of units of ownership.
 	Partitions = 4096
+	// MaxDatabases is how many databases there are at most. Each of them has all slots.
+	MaxDatabases = 16
 
 	slotsPerPartition = Slots / Partitions
 )

@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"internal/rdb":          {},
 	"internal/member":       {"internal/resp", "ring"},
 	"internal/about":        {"internal/resp", "internal/command", "internal/glob"},
-	"internal/config":       {"internal/resp", "internal/command", "internal/glob", "internal/keyevent", "internal/pubsub"},
+	"internal/config":       {"internal/resp", "internal/command", "internal/glob", "internal/keyevent", "internal/pubsub", "ring"},
 	"internal/figures":      {"internal/resp", "internal/command"},
 	"internal/cluster":      {"internal/resp", "internal/command", "ring"},
 	"internal/pubsub":       {"internal/glob", "internal/resp"},

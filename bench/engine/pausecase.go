@@ -237,7 +237,7 @@ func (r *rig) larges() (err error) {
 }
 
 func (r *rig) storeLarge(p uint16, now int64, key, piece []byte) error {
-	st, err := r.e.Stage(key, r.q.LargeLen)
+	st, err := r.e.Stage(p, key, r.q.LargeLen)
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (s *engineStore) incr(key []byte) {
 // touch computes the partitions, once for both uses.
 func (s *engineStore) touch(probes []engine.Probe, keys [][]byte) []engine.Probe {
 	for i, key := range keys {
-		probes[i] = engine.Probe{Partition: ring.PartitionOf(key), Key: key}
+		probes[i] = engine.Probe{Section: ring.PartitionOf(key), Key: key}
 	}
 	s.e.Touch(probes[:len(keys)])
 	return probes[:len(keys)]
@@ -145,7 +145,7 @@ func (s *engineStore) touch(probes []engine.Probe, keys [][]byte) []engine.Probe
 func (s *engineStore) getMany(keys [][]byte, dst []byte) (lost int) {
 	var probes [manyAtOnce]engine.Probe
 	for _, p := range s.touch(probes[:], keys) {
-		t := s.e.Lock(p.Partition, s.now)
+		t := s.e.Lock(p.Section, s.now)
 		if item, ok := t.Find(p.Key); ok {
 			_ = append(dst[:0], item.Value()...)
 		} else {
@@ -159,7 +159,7 @@ func (s *engineStore) getMany(keys [][]byte, dst []byte) (lost int) {
 func (s *engineStore) setMany(keys [][]byte, value []byte) {
 	var probes [manyAtOnce]engine.Probe
 	for _, p := range s.touch(probes[:], keys) {
-		t := s.e.Lock(p.Partition, s.now)
+		t := s.e.Lock(p.Section, s.now)
 		err := t.Set(p.Key, value, engine.TypeString, 0)
 		t.Unlock()
 		if err != nil {

@@ -25,7 +25,7 @@ import (
 //	           50 clients, pipelines of 1 and 16
 //	scripts    short and long ones: a node beside redis-server, 50 clients, pipelines of 1 and 16
 //	tracking   GETs of clients that track beside those of others: 50 clients, pipelines of 1 and 16
-//	publish    PUBLISH to 1, 100 and 10,000 subscribers, at one server and at three
+//	publish    PUBLISH to 1, 100 and 10,000 subscribers, at one server, at three and at nine
 //	waits      from RPUSH until a client has the element that waited in BLPOP for one key, or for three
 //
 // redis-benchmark is one thread, and slower than most servers: see the processor time.
@@ -51,7 +51,7 @@ var typesParts = []typesPart{
 	{"streams", []string{"redis", "dunlin-node"}, nil, (*race).runStreams},
 	{"scripts", []string{"redis", "dunlin-node"}, nil, (*race).runScripts},
 	{"tracking", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runTracking},
-	{"publish", []string{"redis", "dunlin-node", "dunlin+3"}, []peer{clusterPeer}, (*race).runPublish},
+	{"publish", []string{"redis", "dunlin-node", "dunlin+3"}, publishPeers, (*race).runPublish},
 	{"waits", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runWaits},
 }
 

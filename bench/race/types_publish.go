@@ -45,7 +45,7 @@ var (
 
 // doors returns where subscribers connect to a peer: to all servers of a Redis Cluster in turn.
 func doors(l *live) (addrs []string) {
-	if l.name != redisCluster {
+	if !strings.HasPrefix(l.name, redisCluster) {
 		return []string{l.addr}
 	}
 	for _, p := range l.procs {
@@ -55,17 +55,28 @@ func doors(l *live) (addrs []string) {
 	return addrs
 }
 
-// redisCluster names clusterPeer: three redis-servers that pass every message on to each other.
-const redisCluster = "redis cluster, 3"
+// redisCluster begins the names of peers that are a Redis Cluster: its servers pass every message on to each other.
+const redisCluster = "redis cluster, "
 
-var clusterPeer = peer{redisCluster, []string{redisServer}, startRedisCluster}
+// publishPeers are the peers of this part that no other part has.
+var publishPeers = []peer{clusterOfRedis(backends), cluster("dunlin+9", manyBackends, 0), clusterOfRedis(manyBackends)}
 
-// startRedisCluster starts a Redis Cluster whose first server has all slots: channels of classic pub/sub have none.
-func startRedisCluster(s *stable, tools map[string]string) (*live, error) {
-	l := &live{name: redisCluster}
+// manyBackends is how many nodes the larger clusters have.
+const manyBackends = 9
+
+// clusterOfRedis is a Redis Cluster whose first server has all slots: channels of classic pub/sub have none.
+func clusterOfRedis(servers int) peer {
+	name := redisCluster + strconv.Itoa(servers)
+	return peer{name, []string{redisServer}, func(s *stable, tools map[string]string) (*live, error) {
+		return startRedisCluster(s, tools, name, servers)
+	}}
+}
+
+func startRedisCluster(s *stable, tools map[string]string, name string, servers int) (*live, error) {
+	l := &live{name: name}
 	var addrs, buses []string
-	for i := range backends {
-		addr, bus, name := freeAddr(), freeAddr(), fmt.Sprintf("redis-cluster-%d", i)
+	for i := range servers {
+		addr, bus, name := freeAddr(), freeAddr(), fmt.Sprintf("redis-cluster-%d-%d", servers, i)
 		addrs, buses = append(addrs, addr), append(buses, bus)
 		err := l.addRedis(s, tools, name, addr, "--cluster-enabled", "yes", "--cluster-port", portOf(bus),
 			"--cluster-config-file", filepath.Join(s.dir, name+".conf"))
@@ -76,7 +87,7 @@ func startRedisCluster(s *stable, tools map[string]string) (*live, error) {
 	l.addr = addrs[0]
 	told := 0 // servers that know what they need
 	l.serving = func(ctx context.Context) error {
-		for ; told < backends; told++ {
+		for ; told < servers; told++ {
 			words := []string{"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}
 			if told > 0 {
 				words = []string{"CLUSTER", "MEET", "127.0.0.1", portOf(addrs[0]), portOf(buses[0])}
@@ -86,7 +97,7 @@ func startRedisCluster(s *stable, tools map[string]string) (*live, error) {
 			}
 		}
 		for _, addr := range addrs {
-			known := fmt.Sprintf("cluster_known_nodes:%d", backends)
+			known := fmt.Sprintf("cluster_known_nodes:%d", servers)
 			if err := wantClusterInfo(ctx, addr, "cluster_state:ok", known); err != nil {
 				return err
 			}

@@ -156,7 +156,6 @@ func TestWakeups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
 	const late, n = 20 * time.Millisecond, 3
 	pop, push := "*3\r\n$5\r\nBLPOP\r\n$1\r\nq\r\n$2\r\n10\r\n", "*3\r\n$5\r\nRPUSH\r\n$1\r\nq\r\n$7\r\nelement\r\n"
 	var server sync.WaitGroup
@@ -184,6 +183,7 @@ func TestWakeups(t *testing.T) {
 		}
 	})
 	defer server.Wait()
+	defer l.Close()
 	h, err := wakeupsOf(t.Context(), l.Addr().String(), []string{"q"}, n)
 	if err != nil || h.Total() != n || h.Quantile(0) < late*9/10 {
 		t.Fatalf("%d wake-ups, the shortest %v, %v", h.Total(), h.Quantile(0), err)

@@ -55,8 +55,11 @@ type options struct {
 	requirePass, requirePassFile string
 
 	maxClients     int
+	databases      int
+	pinned         string
 	debug          bool
 	multi          string
+	crossSlot      string
 	sentinel       string   // host:port for clients of Redis Sentinel (proxy); "": none
 	masters        []string // names of primaries that they are shown
 	secretFile     string
@@ -83,6 +86,8 @@ func (o *options) addCommon(f *pflag.FlagSet) {
 			"is read again when it changes; what it held before is accepted for another minute")
 	f.IntVar(&o.maxClients, "maxclients", 10000, "maximum number of client connections at a time; lowered if the process may not open so\n"+
 		"many files")
+	f.IntVar(&o.databases, "databases", ring.MaxDatabases,
+		"number of databases that clients may SELECT, at most 16; the same for all members")
 	f.BoolVar(&o.debug, "debug-commands", false,
 		"allow DEBUG SLEEP, which delays the replies of a connection: for tests of clients")
 	f.StringVar(&o.secretFile, "secret-file", "",
@@ -141,6 +146,9 @@ func (o *options) addMulti(f *pflag.FlagSet) {
 	f.StringVar(&o.multi, "multi", strictMulti,
 		"transactions (MULTI) with keys of several slots: strict refuses them; relaxed executes\n"+
 			"the commands of each slot atomically, but not the transaction as a whole")
+	f.StringVar(&o.crossSlot, "cross-slot", strictSlots,
+		"commands that combine, copy or rename keys of several slots, like SUNIONSTORE: strict refuses\n"+
+			"them; relaxed executes them, on values that are not read in one moment")
 }
 
 func (o *options) addSentinel(f *pflag.FlagSet) {
@@ -154,6 +162,9 @@ func (o *options) addSentinel(f *pflag.FlagSet) {
 const (
 	strictMulti  = "strict"
 	relaxedMulti = "relaxed"
+
+	strictSlots  = "strict"
+	relaxedSlots = "relaxed"
 
 	dumpForRedis  = "redis"
 	dumpForValkey = "valkey"
@@ -175,6 +186,10 @@ func (o *options) addStorage(f *pflag.FlagSet, memory size) {
 		"memory limit of a node, such as 512mb or 2gb: values, index and connections. The process\n"+
 			"stays within 1.1 times this limit; give a container a third more than the limit (default\n"+
 			"in a container: three quarters of its memory)")
+	f.StringVar(&o.pinned, "pinned-databases", "",
+		"databases of which all keys lie on one node, such as 8-15 or 8,12-13: there, commands of several\n"+
+			"keys, transactions and scripts may use any keys. Only for the first node of a new cluster;\n"+
+			"later: CONFIG SET pinned-databases")
 	f.StringVar(&o.eviction, "eviction", "allkeys",
 		"what a node evicts when its memory is full: allkeys (any key, those used least first),\n"+
 			"volatile-ttl (only keys with a time to live, the shortest first), noeviction\n"+
@@ -208,6 +223,9 @@ func (o *options) check(f *pflag.FlagSet) error {
 	if _, err := node.ParseEviction(o.eviction); err != nil {
 		return fmt.Errorf("--eviction: %w", err)
 	}
+	if _, err := ring.ParsePinned(o.pinned); err != nil {
+		return fmt.Errorf("--pinned-databases: %w", err)
+	}
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
 	case has("id") && (!utf8.ValidString(o.id) || strings.ContainsFunc(o.id, unprintable)):
@@ -225,6 +243,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--memory %s: want more than 0", o.memory.String())
 	case has("multi") && o.multi != strictMulti && o.multi != relaxedMulti:
 		return fmt.Errorf("--multi %q: want strict or relaxed", o.multi)
+	case has("cross-slot") && o.crossSlot != strictSlots && o.crossSlot != relaxedSlots:
+		return fmt.Errorf("--cross-slot %q: want strict or relaxed", o.crossSlot)
 	case has("min-members") && (o.minMembers < 1 || o.minMembers > ring.MaxNodes):
 		return fmt.Errorf("--min-members %d: want 1 to %d", o.minMembers, ring.MaxNodes)
 	case o.drainTimeout < 0:
@@ -237,6 +257,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return errors.New("--requirepass and --requirepass-file exclude each other")
 	case o.maxClients < 1:
 		return fmt.Errorf("--maxclients %d: want at least 1", o.maxClients)
+	case has("databases") && (o.databases < 1 || o.databases > ring.MaxDatabases):
+		return fmt.Errorf("--databases %d: want 1 to %d", o.databases, ring.MaxDatabases)
 	}
 	return o.checkTLS()
 }

@@ -107,6 +107,9 @@ func TestSettingsRefused(t *testing.T) {
 	f("want allkeys, volatile-ttl or noeviction", "--eviction", "lru")
 	f("want redis or valkey", "--dump-for", "dragonfly")
 	f("--maxclients", "--maxclients", "0")
+	f("--databases", "--databases", "0")
+	f("--databases", "--databases", "17")
+	f("--pinned-databases", "--pinned-databases", "0-3")
 	f("--loops", "--loops", "-1")
 	f("--busy-poll", "--busy-poll", "2ms")
 	f("--id", "--id", "node\n1")
@@ -121,7 +124,7 @@ func TestSettingsRefused(t *testing.T) {
 }
 
 func TestEveryCommandHasItsFlags(t *testing.T) {
-	all := "admin admin-token-file cluster config debug-commands insecure log-format log-level loops maxclients pprof requirepass requirepass-file secret-file "
+	all := "admin admin-token-file cluster config databases debug-commands insecure log-format log-level loops maxclients pprof requirepass requirepass-file secret-file "
 	f := func(command, want string) {
 		t.Helper()
 		c, _, err := newRoot().Find([]string{command})
@@ -134,9 +137,9 @@ func TestEveryCommandHasItsFlags(t *testing.T) {
 			}
 		}
 	}
-	f("node", all+"id listen gossip join advertise memory eviction copies dump-for move-rate drain-timeout min-members")
+	f("node", all+"id listen gossip join advertise memory pinned-databases eviction copies dump-for move-rate drain-timeout min-members")
 	f("proxy", all+"id listen gossip join advertise multi")
-	f("local", all+"nodes listen multi memory eviction copies dump-for")
+	f("local", all+"nodes listen multi memory pinned-databases eviction copies dump-for")
 	f("status", "admin admin-token-file json")
 	f("drain", "admin admin-token-file secret-file timeout undo")
 	f("rebalance", "admin admin-token-file secret-file timeout pause resume")

@@ -37,7 +37,7 @@ func printReport(out io.Writer, r *status.Report) error {
 		rows = append(rows, []string{u.ID, u.Role, u.State, strconv.FormatUint(u.Epoch, 10), partitions,
 			unknown, unknown, unknown, "?", "?", u.Addr})
 	}
-	text += alignedTable(rows)
+	text += alignedTable(rows) + pinnedTable(r)
 	for _, remark := range remarks(r) {
 		text += "\n" + remark + "\n"
 	}
@@ -45,6 +45,19 @@ func printReport(out io.Writer, r *status.Report) error {
 		return fmt.Errorf("cannot print status: %w", err)
 	}
 	return nil
+}
+
+// pinnedTable returns the pinned databases with their nodes, "" if there are none.
+func pinnedTable(r *status.Report) string {
+	rows := [][]string{{"PINNED", "NODE", "PARTITION", "KEYS", "MEMORY", "COMMANDS"}}
+	for _, p := range status.AllPinned(r.Members) {
+		rows = append(rows, []string{"database " + strconv.Itoa(int(p.Database)), p.Node, strconv.Itoa(int(p.Partition)),
+			strconv.FormatInt(p.Keys, 10), status.BytesText(p.Bytes), status.ShareText(p.Share)})
+	}
+	if len(rows) == 1 {
+		return ""
+	}
+	return "\n" + alignedTable(rows)
 }
 
 var reportTitles = []string{
@@ -87,6 +100,11 @@ func remarks(r *status.Report) []string {
 		}
 		if m.Epoch != r.Cluster.Epoch {
 			all = append(all, fmt.Sprintf("%s has epoch %d, the cluster %d: a newer table is on its way", m.ID, m.Epoch, r.Cluster.Epoch))
+		}
+	}
+	for _, p := range status.AllPinned(r.Members) {
+		if p.Crowds {
+			all = append(all, fmt.Sprintf("pinned database %d takes more than half of the memory or of the commands of %s", p.Database, p.Node))
 		}
 	}
 	for _, u := range r.Unreachable {

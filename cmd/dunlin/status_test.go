@@ -38,7 +38,8 @@ func TestPrintReport(t *testing.T) {
 		Members: []status.Member{
 			{ID: "node-1", Boot: 1, Role: "node", Ready: true, Epoch: 7, Partitions: 2048, Keys: 1234567, MemoryUsed: 12 << 20,
 				MemoryMax: 1 << 30, Hits: 5, Misses: 5, RecentHits: 982, RecentMisses: 18,
-				CommandsPerSecond: 120000.4, Clients: 3, Addr: "127.0.0.1:6380"},
+				CommandsPerSecond: 120000.4, Clients: 3, Addr: "127.0.0.1:6380", Pinned: []status.Pinned{
+					{Database: 15, Partition: 3855}, {Database: 8, Partition: 2056, Keys: 1000, Bytes: 3 << 20, Share: 0.614, Crowds: true}}},
 			{ID: "node-2", Boot: 2, Role: "node", Fenced: true, Epoch: 6, MemoryUsed: 1500, MemoryMax: 1 << 30, Addr: "127.0.0.1:6381"},
 			{ID: "proxy", Boot: 4, Role: "proxy", Ready: true, Epoch: 7, CommandsPerSecond: 99, Clients: 50, Addr: "127.0.0.1:6379"},
 		},
@@ -56,11 +57,17 @@ proxy   proxy  serving                 7           -        -                 - 
 node-3  node   serving                 7        2048        ?                 ?          ?       ?        ?  127.0.0.1:6382
 edge    proxy  leaving                 7           -        -                 -          -       ?        ?  127.0.0.1:6383
 
+PINNED       NODE    PARTITION  KEYS  MEMORY  COMMANDS
+database 8   node-1  2056       1000   3 MiB      61 %
+database 15  node-1  3855          0     0 B       0 %
+
 rebalancing is paused: nodes that join get no partitions (dunlin rebalance --resume)
 
 node-2 is fenced: it serves nothing until it receives the current table
 
 node-2 has epoch 6, the cluster 7: a newer table is on its way
+
+pinned database 8 takes more than half of the memory or of the commands of node-1
 
 node-3 did not answer: connection refused
 

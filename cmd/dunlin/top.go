@@ -112,6 +112,9 @@ func printHotKeys(out io.Writer, keys []status.NodeKey) {
 		if r := []rune(text); len(r) > topKeyWidth {
 			text = string(r[:topKeyWidth]) + "…"
 		}
+		if k.Database != 0 {
+			text += fmt.Sprint("  database ", k.Database)
+		}
 		fmt.Fprintf(out, "%12d  %-*s  %s\n", k.UsesPerSecond, width, k.Node, text)
 	}
 }

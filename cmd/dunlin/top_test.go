@@ -68,11 +68,11 @@ func TestPrintHotKeys(t *testing.T) {
 	}
 	printHotKeys(&got, []status.NodeKey{
 		{HotKey: status.HotKey{Key: "session:ä\x1b[2J\n", UsesPerSecond: 1200}, Node: "node-10"},
-		{HotKey: status.HotKey{Key: strings.Repeat("x", 100), UsesPerSecond: 7}, Node: "n1"},
+		{HotKey: status.HotKey{Key: strings.Repeat("x", 100), Database: 8, UsesPerSecond: 7}, Node: "n1"},
 	})
 	want := "\nhot keys, uses/s\n" +
 		`        1200  node-10  "session:ä\x1b[2J\n"` + "\n" +
-		`           7  n1       "` + strings.Repeat("x", 59) + "…\n"
+		`           7  n1       "` + strings.Repeat("x", 59) + "…  database 8\n"
 	if got.String() != want {
 		t.Errorf("got\n%swant\n%s", got.String(), want)
 	}

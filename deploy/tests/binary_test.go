@@ -71,7 +71,8 @@ func startLocal(t *testing.T) (clients, admin string) {
 	t.Helper()
 	program := dunlin(t) // built before the timeout starts
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	args := []string{"local", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--memory=64mb", "--log-level=warn"}
+	args := []string{"local", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--memory=64mb", "--log-level=warn",
+		"--pinned-databases=9"}
 	cmd := exec.CommandContext(ctx, program, append(args, clusterTLS(t)...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
@@ -98,20 +99,22 @@ func startLocal(t *testing.T) (clients, admin string) {
 	if clients == "" || admin == "" {
 		t.Fatal("dunlin local did not print its addresses")
 	}
-	waitReady(ctx, t, admin)
+	await(ctx, t, admin+"/readyz", "")
+	await(ctx, t, admin+"/metrics", "dunlin_node_pinned_database_") // it is pinned when all members are there
 	return clients, admin
 }
 
-func waitReady(ctx context.Context, t *testing.T, admin string) {
+// await asks until the answer is OK and has a text.
+func await(ctx context.Context, t *testing.T, url, text string) {
 	t.Helper()
 	for {
-		status, body := get(ctx, admin+"/readyz")
-		if status == http.StatusOK {
+		status, body := get(ctx, url)
+		if status == http.StatusOK && strings.Contains(body, text) {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("dunlin local is not ready: %s", body)
+			t.Fatalf("%s answers %d and not %q: %s", url, status, text, body)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -112,6 +112,10 @@ var boards = []board{
 		{"Memory, share of the limit", "percentunit", memoryShare, look{}},
 		{"Hottest keys, uses per second", "ops", [][2]string{{"topk(5, dunlin_node_hot_key_uses_per_second)", "{{member}} {{rank}}"}}, look{}},
 		{"Largest keys", "bytes", [][2]string{{"topk(5, dunlin_node_big_key_bytes)", "{{member}} {{rank}}"}}, look{}},
+		{"Pinned databases, share of the node's memory limit", "percentunit", [][2]string{{"dunlin_node_pinned_database_bytes" +
+			" / on (namespace, job, instance, member) group_left () dunlin_node_memory_limit_bytes", "{{member}} {{database}}"}}, look{}},
+		{"Pinned databases, share of the node's commands", "percentunit",
+			[][2]string{level("dunlin_node_pinned_database_share", "database")}, look{}},
 		{"Connections, share of the limit", "percentunit", [][2]string{{"dunlin_node_clients / dunlin_node_clients_limit", "{{member}}"}}, look{}},
 		{"Error replies", "ops", [][2]string{perMember("dunlin_node_errors_total", "")}, look{}},
 		{"Blocking commands that wait", "short", [][2]string{level("dunlin_node_blocked_commands", "")}, look{}},

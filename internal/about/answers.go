@@ -59,7 +59,6 @@ var Answers = [command.NumIDs]Answer{
 	command.ModuleLoad:    refuse(errNoModules),
 	command.ModuleLoadEx:  refuse(errNoModules),
 	command.ModuleUnload:  refuse(errNoModules),
-	command.Move:          move,
 	command.PFDebug:       refuse(errNoPFDebug),
 	command.PFSelfTest:    refuse(errNoPFDebug),
 	command.PSync:         refuse(errNoSync),
@@ -68,7 +67,6 @@ var Answers = [command.NumIDs]Answer{
 	command.Save:          refuse(errNoDisk),
 	command.Shutdown:      shutdown,
 	command.SlaveOf:       replicaOf,
-	command.SwapDB:        swapDB,
 	command.Sync:          refuse(errNoSync),
 }
 

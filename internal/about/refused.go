@@ -1,7 +1,6 @@
 package about
 
 import (
-	"math"
 	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -56,37 +55,6 @@ func failover(dst []byte, _ resp.Version, args [][]byte) []byte {
 		return resp.AppendError(dst, "ERR No failover in progress.")
 	}
 	return resp.AppendError(dst, "ERR FAILOVER requires connected replicas.")
-}
-
-// swapDB answers SWAPDB a b: the one database can be swapped with itself.
-func swapDB(dst []byte, _ resp.Version, args [][]byte) []byte {
-	names := [...]string{"first", "second"}
-	var db [2]int64
-	for i := range db {
-		n, ok := resp.ParseInt(args[1+i])
-		if !ok || n < math.MinInt32 || n > math.MaxInt32 {
-			return resp.AppendError(dst, "ERR invalid "+names[i]+" DB index")
-		}
-		db[i] = n
-	}
-	if db != [2]int64{} {
-		return resp.AppendError(dst, command.ErrDBIndex)
-	}
-	return resp.AppendOK(dst)
-}
-
-// move answers MOVE key db: there is no other database to move to.
-func move(dst []byte, _ resp.Version, args [][]byte) []byte {
-	n, ok := resp.ParseInt(args[2])
-	switch {
-	case !ok:
-		return resp.AppendError(dst, command.ErrNotInteger)
-	case n < math.MinInt32 || n > math.MaxInt32:
-		return resp.AppendError(dst, command.ErrNotInt32)
-	case n == 0:
-		return resp.AppendError(dst, "ERR source and destination objects are the same")
-	}
-	return resp.AppendError(dst, command.ErrDBIndex)
 }
 
 // shutdown answers SHUTDOWN [options].

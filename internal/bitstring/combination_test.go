@@ -97,3 +97,35 @@ func TestCombinations(t *testing.T) {
 		}
 	}
 }
+
+// TestFolded: what is folded has the effect of its sources.
+func TestFolded(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 2_000 {
+		op := And + Combination(r.IntN(int(One)))
+		if op == Not {
+			continue
+		}
+		sources := make([][]byte, 1+r.IntN(6))
+		for j := range sources {
+			sources[j] = randomBits(r, 40)
+		}
+		want := oracleFill(op, sources)
+		var f Folded
+		var few [][]byte
+		for i, s := range sources {
+			switch first := op == Diff || op == Diff1 || op == AndOr; {
+			case i == 0 && first, i > 0 && r.IntN(4) == 0:
+				few = append(few, s)
+			default:
+				f.Add(op, bytes.Clone(s))
+			}
+		}
+		few = f.AppendSources(few)
+		got := make([]byte, len(want))
+		if op.Fill(got, few, 0); !bytes.Equal(got, want) {
+			t.Fatalf("seed %d: %s of %x folded to %x is %x, want %x", seed, CombinationNames[op], sources, few, got, want)
+		}
+	}
+}

@@ -19,6 +19,7 @@ const (
 	errInvalidSlot = "ERR Invalid slot"
 	errSlotOrKeys  = "ERR Invalid slot or number of keys"
 	errMetric      = "ERR Unrecognized sort metric for ORDERBY."
+	errRepeated    = "ERR Multiple filters of the same type are disallowed."
 	errLimit       = "ERR Limit has to lie in between 1 and 16384 (maximum number of slots)."
 )
 
@@ -105,9 +106,9 @@ func parseSlotStats(args [][]byte) (q SlotQuery, refusal string) {
 		default:
 			return q, command.ErrSyntax
 		}
-	}
-	if limits > 1 || orders > 1 {
-		return q, command.ErrSyntax
+		if limits > 1 || orders > 1 {
+			return q, errRepeated
+		}
 	}
 	return q, ""
 }

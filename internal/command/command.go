@@ -59,6 +59,8 @@ type Command struct {
 	// negative: from the end), 0 for none. build sets them.
 	First, Last, Step int
 
+	Gathers Gathering // see Gathered
+
 	Group      string // as in COMMAND DOCS
 	Since      string // version of Redis, or of Valkey for what only it has
 	Deprecated string // version that deprecated it, if any

@@ -188,23 +188,32 @@ const (
 	DunlinConfigure
 	DunlinEach
 	DunlinEffects
+	DunlinEmpty
 	DunlinExec
 	DunlinFetch
+	DunlinGather
+	DunlinLend
+	DunlinCede
+	DunlinPublish
 	DunlinLevel
 	DunlinListen
 	DunlinPass
 	DunlinAs
 	DunlinPeer
 	DunlinPipe
+	DunlinRelease
 	DunlinReport
+	DunlinReserve
 	DunlinRetry
 	DunlinSettings
 	DunlinStream
 	DunlinTable
 	DunlinTake
 	DunlinTopics
+	DunlinMissed
 	DunlinValue
 	DunlinWatch
+	DunlinWithin
 
 	// NumIDs is one above the highest ID.
 	NumIDs

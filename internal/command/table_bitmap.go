@@ -11,7 +11,7 @@ var bitmapTable = table{group: "bitmap", acl: catBitmap, rows: []Command{
 		Keys: specs{at(1, RO|Access)}, Route: Key, Built: true,
 		Since: "6.0.0", Summary: "Reads integers of any width inside a string."},
 	{ID: BitOp, Name: "bitop", Arity: -4, Flags: Write | DenyOOM | Heavy,
-		Keys: specs{at(2, OW|Update), span(3, -1, 1, RO|Access)}, Route: Key, Built: true,
+		Keys: specs{at(2, OW|Update), span(3, -1, 1, RO|Access)}, Route: Key, Built: true, Gathers: GatherStore,
 		Since: "2.6.0", Summary: "Combines strings bit by bit and stores the result."},
 	{ID: BitPos, Name: "bitpos", Arity: -3, Flags: ReadOnly | Idempotent | Heavy,
 		Keys: specs{at(1, RO|Access)}, Route: Key, Built: true,

@@ -14,11 +14,15 @@ import (
 
 const defaultMaxClients = 10000
 
+// DefaultDatabases is how many databases there are unless Options say otherwise.
+const DefaultDatabases = 16
+
 // Options are the initial values of parameters, and the hooks by which others take effect.
 type Options struct {
 	Bind       string
 	Port       int
 	MaxClients int    // 0: 10000
+	Databases  int    // 0: DefaultDatabases
 	Policy     string // Redis's or Dunlin's name of the eviction policy; "": allkeys-lru
 
 	// Hooks run in the goroutine of the CONFIG command and must not block a loop. CONFIG SET
@@ -54,18 +58,25 @@ func New(o Options) *Config {
 	if o.MaxClients == 0 {
 		o.MaxClients = defaultMaxClients
 	}
+	if o.Databases == 0 {
+		o.Databases = DefaultDatabases
+	}
 	c := &Config{o: o, values: make([]string, len(parameters))}
 	for i := range parameters {
 		c.values[i] = parameters[i].initial
 	}
 	c.set("bind", o.Bind)
 	c.set("port", strconv.Itoa(o.Port))
+	c.set("databases", strconv.Itoa(o.Databases))
 	c.set("maxclients", strconv.Itoa(o.MaxClients))
 	c.set("maxmemory-policy", redisPolicy(o.Policy))
 	c.initial = slices.Clone(c.values)
 	c.changed()
 	return c
 }
+
+// Databases returns how many databases there are. It never changes.
+func (c *Config) Databases() int { return c.o.Databases }
 
 // MaxClients returns the limit of client connections.
 func (c *Config) MaxClients() int { return int(c.number("maxclients")) }

@@ -11,6 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/glob"
 	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // kind says which values a parameter takes.
@@ -24,6 +25,7 @@ const (
 	policy              // one of choices, or Dunlin's name for some of them
 	output              // limits of clients' outputs, for each class
 	events              // classes of keyspace notifications
+	pinned              // databases that may be pinned
 )
 
 // errImmutable is Redis's text for a parameter that cannot change while the process runs.
@@ -55,7 +57,7 @@ var parameters = []parameter{
 	{name: "bind", kind: static},
 	{name: "client-output-buffer-limit", kind: output, initial: initialOutput, nodes: true, cluster: true},
 	{name: "cluster-enabled", kind: static, initial: "no"},
-	{name: "databases", kind: static, initial: "1"},
+	{name: "databases", kind: static, initial: strconv.Itoa(DefaultDatabases)},
 	encodingLimit("hash-max-listpack-entries", "hash-max-ziplist-entries", integer, "512"),
 	encodingLimit("hash-max-listpack-value", "hash-max-ziplist-value", memory, "64"),
 	{name: "latency-monitor-threshold", kind: integer, initial: "0"},
@@ -70,6 +72,7 @@ var parameters = []parameter{
 	{name: "maxmemory", kind: memory, initial: "0", nodes: true},
 	{name: "maxmemory-policy", kind: policy, initial: defaultPolicy, choices: policyChoices(), nodes: true, cluster: true},
 	{name: "notify-keyspace-events", kind: events, nodes: true, cluster: true},
+	{name: "pinned-databases", kind: pinned, nodes: true, cluster: true},
 	{name: "port", kind: static},
 	{name: "proto-max-bulk-len", kind: static, initial: strconv.Itoa(resp.DefaultLimits.MaxBulk)},
 	{name: "replica-read-only", kind: choice, initial: "yes", choices: []string{"yes"}},
@@ -201,6 +204,12 @@ func (p *parameter) check(value, present string) (stored, problem string) {
 		return "", p.wantsChoice()
 	case output:
 		return checkOutput(value, present)
+	case pinned:
+		databases, err := ring.ParsePinned(value)
+		if err != nil {
+			return "", err.Error()
+		}
+		return databases.String(), ""
 	case events:
 		c, ok := keyevent.Parse(value)
 		if !ok {

@@ -1,9 +1,13 @@
 package figures
 
-import "github.com/dunlin-cache/dunlin/internal/resp"
+import (
+	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
 
 // Counters are the numbers of INFO that add up over the nodes of a cluster. A node sends them to a
-// proxy in the order of InfoCounters. Those of a whole process (all except Keys and Expires) must
+// proxy in the order of InfoCounters. Those of a whole process (all except Keys, Expires and Databases) must
 // be added only once for each node, even if the node is asked again for other partitions.
 type Counters struct {
 	Keys, Expires int64 // in the partitions that the question names
@@ -56,6 +60,28 @@ type Counters struct {
 	// The same at all nodes.
 	Functions, Libraries int64
 	FunctionBytes        int64 // part of Overhead: the libraries
+
+	// Databases has the parts of Keys and Expires that are in each database but database 0, which has the rest.
+	Databases [MaxDatabases]DatabaseKeys
+}
+
+// MaxDatabases is how many databases there are at most.
+const MaxDatabases = 16
+
+// DatabaseKeys are how many keys a database has, and how many of them expire.
+type DatabaseKeys struct{ Keys, Expires int64 }
+
+// OfDatabase returns the keys of a database.
+func (c *Counters) OfDatabase(database int) DatabaseKeys {
+	if database > 0 {
+		return c.Databases[database]
+	}
+	rest := DatabaseKeys{c.Keys, c.Expires}
+	for _, other := range c.Databases {
+		rest.Keys -= other.Keys
+		rest.Expires -= other.Expires
+	}
+	return rest
 }
 
 // Fragmented returns the resident bytes that data and bookkeeping take. In an empty node most of RSS
@@ -79,7 +105,21 @@ type InfoCounter struct {
 // InfoCounters is the order on the wire. New counters are added at the end. Counters missing from a
 // shorter list are 0, and further ones in a longer list are ignored, so members of neighbouring
 // versions understand each other.
-var InfoCounters = []InfoCounter{
+var InfoCounters = append(ofProcess, ofDatabases()...)
+
+// ofDatabases are the counters of the databases but database 0.
+func ofDatabases() (counters []InfoCounter) {
+	for i := 1; i < MaxDatabases; i++ {
+		name := "db" + strconv.Itoa(i)
+		counters = append(counters,
+			InfoCounter{name + "_keys", func(c *Counters) *int64 { return &c.Databases[i].Keys }},
+			InfoCounter{name + "_expires", func(c *Counters) *int64 { return &c.Databases[i].Expires }})
+	}
+	return counters
+}
+
+// ofProcess are the counters that are not about single databases.
+var ofProcess = []InfoCounter{
 	{"keys", func(c *Counters) *int64 { return &c.Keys }},
 	{"expires", func(c *Counters) *int64 { return &c.Expires }},
 	{"used_memory", func(c *Counters) *int64 { return &c.UsedMemory }},

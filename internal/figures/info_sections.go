@@ -157,10 +157,13 @@ func (p *Process) infoCluster(t *text, in *Info) {
 	t.number("dunlin_nodes", int64(in.Nodes))
 }
 
-// infoKeyspace leaves an empty database out, as Redis does.
+// infoKeyspace leaves empty databases out, as Redis does.
 func (p *Process) infoKeyspace(t *text, in *Info) {
-	if in.Keys > 0 {
-		t.line("db0", "keys="+strconv.FormatInt(in.Keys, 10)+",expires="+strconv.FormatInt(in.Expires, 10)+",avg_ttl=0")
+	for i := range MaxDatabases {
+		if of := in.OfDatabase(i); of.Keys > 0 {
+			t.line("db"+strconv.Itoa(i),
+				"keys="+strconv.FormatInt(of.Keys, 10)+",expires="+strconv.FormatInt(of.Expires, 10)+",avg_ttl=0")
+		}
 	}
 }
 

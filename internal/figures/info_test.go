@@ -25,6 +25,7 @@ func TestInfoForItsReaders(t *testing.T) {
 		Hits: 5, Misses: 6, Evicted: 7, Expired: 8, Commands: 9, OpsPerSec: 11, Clients: 12, Connections: 13,
 		Rejected: 14, NetIn: 15, NetOut: 16, CPUSysMicros: 1_500_001, CPUUserMicros: 2,
 		Trackers: 17, TrackedKeys: 18, TrackedItems: 19, TrackedPrefixes: 20,
+		Databases: [MaxDatabases]DatabaseKeys{1: {Keys: 2}, 15: {Keys: 3, Expires: 1}},
 	}}
 	start := time.UnixMilli(1_700_000_000_000)
 	p := NewProcess(Identity{
@@ -47,7 +48,8 @@ func TestInfoForItsReaders(t *testing.T) {
 	f("GLIDE", "availability_zone:")
 	f("Spring", "redis_version:7.4.0", "redis_mode:standalone", "role:master")
 	f("redis-cli", "redis_mode:standalone", "cluster_enabled:0", "tcp_port:6380",
-		"db0:keys=10,expires=4,avg_ttl=0", "connected_clients:12", "used_memory_human:1.00M",
+		"db0:keys=5,expires=3,avg_ttl=0", "db1:keys=2,expires=0,avg_ttl=0", "db15:keys=3,expires=1,avg_ttl=0",
+		"connected_clients:12", "used_memory_human:1.00M",
 		"total_commands_processed:9", "instantaneous_ops_per_sec:11", "blocked_clients:3", "maxclients:7")
 	f("redis_exporter", "uptime_in_seconds:90000", "used_memory:1048576", "used_memory_rss:1572864",
 		"used_memory_peak:2097152", "maxmemory:1073741824", "mem_fragmentation_ratio:1.50",
@@ -160,16 +162,16 @@ func TestCountersOfOtherVersions(t *testing.T) {
 func TestCountersAdd(t *testing.T) {
 	a := Counters{
 		Keys: 1, UsedMemory: 10, MaxInput: 7, MaxOutput: 1, CPUUserMicros: 3, TrackedKeys: 5, TrackedPrefixes: 6,
-		Scripts: 2, ScriptBytes: 20, Functions: 5,
+		Scripts: 2, ScriptBytes: 20, Functions: 5, Databases: [MaxDatabases]DatabaseKeys{3: {1, 0}},
 	}
 	b := Counters{
 		Keys: 2, UsedMemory: 20, MaxInput: 5, MaxOutput: 9, CPUUserMicros: 4, TrackedKeys: 7, TrackedPrefixes: 4,
-		Scripts: 3, ScriptBytes: 30, Functions: 5,
+		Scripts: 3, ScriptBytes: 30, Functions: 5, Databases: [MaxDatabases]DatabaseKeys{3: {2, 1}, 4: {1, 1}},
 	}
 	a.Add(&b)
 	want := Counters{
 		Keys: 3, UsedMemory: 30, MaxInput: 7, MaxOutput: 9, CPUUserMicros: 7, TrackedKeys: 12, TrackedPrefixes: 6,
-		Scripts: 3, ScriptBytes: 50, Functions: 5,
+		Scripts: 3, ScriptBytes: 50, Functions: 5, Databases: [MaxDatabases]DatabaseKeys{3: {3, 1}, 4: {1, 1}},
 	}
 	if a != want {
 		t.Errorf("sum %+v, want %+v", a, want)

@@ -12,8 +12,9 @@ const maxKeyFigures = 20
 
 // KeyFigure is a key with its figure: uses a second, or bytes.
 type KeyFigure struct {
-	Key string
-	N   int64
+	Key      string
+	Database uint8
+	N        int64
 }
 
 // KeyFigures keeps the keys with the largest figures. It is bounded: when there are many keys, it
@@ -26,20 +27,23 @@ type KeyFigures struct {
 // key's figure that come from several loops meet.
 const keptFigures = 16 * maxKeyFigures
 
-// Count adds n to a key's figure.
-func (f *KeyFigures) Count(key string, n int64) {
-	for i := range f.list {
-		if f.list[i].Key == key {
-			f.list[i].N += n
-			return
-		}
+// Count adds to a key's figure.
+func (f *KeyFigures) Count(k KeyFigure) {
+	if at := f.find(k); at >= 0 {
+		f.list[at].N += k.N
+	} else {
+		f.CountNew(k)
 	}
-	f.CountNew(key, n)
+}
+
+// find returns the place of a key, or -1.
+func (f *KeyFigures) find(key KeyFigure) int {
+	return slices.IndexFunc(f.list, func(k KeyFigure) bool { return k.Key == key.Key && k.Database == key.Database })
 }
 
 // CountNew is Count for a key that is not yet in f.
-func (f *KeyFigures) CountNew(key string, n int64) {
-	f.list = append(f.list, KeyFigure{key, n})
+func (f *KeyFigures) CountNew(k KeyFigure) {
+	f.list = append(f.list, k)
 	if len(f.list) > 2*keptFigures {
 		f.sort()
 		f.list = f.list[:keptFigures]
@@ -49,7 +53,7 @@ func (f *KeyFigures) CountNew(key string, n int64) {
 // Add adds the figures of o.
 func (f *KeyFigures) Add(o *KeyFigures) {
 	for _, k := range o.list {
-		f.Count(k.Key, k.N)
+		f.Count(k)
 	}
 }
 
@@ -60,22 +64,23 @@ func (f *KeyFigures) Enters(n int64) bool {
 
 // Keep stores the larger figure of a key that Enters. A KeyFigures is filled by Keep or by Count,
 // never by both.
-func (f *KeyFigures) Keep(key string, n int64) {
-	if !f.Enters(n) {
+func (f *KeyFigures) Keep(k KeyFigure) {
+	if !f.Enters(k.N) {
 		return
 	}
-	at := slices.IndexFunc(f.list, func(k KeyFigure) bool { return k.Key == key })
-	if at < 0 {
-		f.list = append(f.list, KeyFigure{key, n})
+	if at := f.find(k); at < 0 {
+		f.list = append(f.list, k)
 	} else {
-		f.list[at].N = max(f.list[at].N, n)
+		f.list[at].N = max(f.list[at].N, k.N)
 	}
 	f.sort()
 	f.list = f.list[:min(len(f.list), maxKeyFigures)]
 }
 
 func (f *KeyFigures) sort() {
-	slices.SortFunc(f.list, func(a, b KeyFigure) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Key, b.Key)) })
+	slices.SortFunc(f.list, func(a, b KeyFigure) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Database, b.Database))
+	})
 }
 
 // Top returns the keys with the largest figures, the largest first.
@@ -84,10 +89,20 @@ func (f *KeyFigures) Top() []KeyFigure {
 	return slices.Clone(f.list[:min(len(f.list), maxKeyFigures)])
 }
 
-// EncodeKeyFigures appends the wire form between members: keys and figures in turn.
+// EncodeKeyFigures appends the wire form between members: keys and figures in turn. Before a key that is not of database
+// 0 stands the number of its database.
 func EncodeKeyFigures(dst []byte, list []KeyFigure) []byte {
-	dst = resp.AppendArray(dst, 2*len(list))
+	fields := 2 * len(list)
 	for _, k := range list {
+		if k.Database != 0 {
+			fields++
+		}
+	}
+	dst = resp.AppendArray(dst, fields)
+	for _, k := range list {
+		if k.Database != 0 {
+			dst = resp.AppendInt(dst, int64(k.Database))
+		}
 		dst = resp.AppendInt(resp.AppendBulkString(dst, k.Key), k.N)
 	}
 	return dst
@@ -97,18 +112,23 @@ func EncodeKeyFigures(dst []byte, list []KeyFigure) []byte {
 // several nodes name it only while it moves: then the larger figure counts.
 func (f *KeyFigures) Decode(reply []byte) bool {
 	fields, ok := elements(reply)
-	if !ok || len(fields)%2 != 0 {
-		return false
-	}
-	for ; len(fields) > 0; fields = fields[2:] {
+	for ok && len(fields) > 0 {
+		database, inAnother := resp.DecodeInt(fields[0])
+		if inAnother {
+			fields = fields[1:]
+		}
+		if len(fields) < 2 || database < 0 || database >= MaxDatabases {
+			return false
+		}
 		key, isKey := resp.DecodeBulk(fields[0])
 		n, isInt := resp.DecodeInt(fields[1])
 		if !isKey || !isInt {
 			return false
 		}
-		f.Keep(string(key), n)
+		f.Keep(KeyFigure{Key: string(key), Database: uint8(database), N: n})
+		fields = fields[2:]
 	}
-	return true
+	return ok
 }
 
 // The names of figures in replies.
@@ -124,7 +144,7 @@ func AppendKeyFigures(dst []byte, v resp.Version, figure string, list []KeyFigur
 	for _, k := range list {
 		dst = resp.AppendMap(dst, v, 3)
 		dst = resp.AppendBulkString(resp.AppendBulkString(dst, "key"), k.Key)
-		dst = resp.AppendInt(resp.AppendBulkString(dst, "db"), 0)
+		dst = resp.AppendInt(resp.AppendBulkString(dst, "db"), int64(k.Database))
 		dst = resp.AppendInt(resp.AppendBulkString(dst, figure), k.N)
 	}
 	return dst

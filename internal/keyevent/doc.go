@@ -3,4 +3,6 @@
 //
 //	SET k v   __keyspace@0__:k    set     class K
 //	          __keyevent@0__:set  k       class E
+//
+// The number is that of the key's database.
 package keyevent

@@ -2,6 +2,7 @@ package keyevent
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 )
 
@@ -82,21 +83,53 @@ func (c Class) Active() Class {
 	return c
 }
 
-// What the names of the channels begin with. There is one database.
+// What the name of a channel is made of: a beginning, the number of the database and an end, before the key or the
+// event.
 const (
-	keyspacePrefix = "__keyspace@0__:"
-	keyeventPrefix = "__keyevent@0__:"
+	keyspacePrefix = "__keyspace@"
+	keyeventPrefix = "__keyevent@"
+	prefixEnd      = "__:"
 )
 
-// AppendKeyspace appends the name of the channel that brings the events of a key.
-func AppendKeyspace(dst, key []byte) []byte { return append(append(dst, keyspacePrefix...), key...) }
+// AppendKeyspace appends the name of the channel that brings the events of a key of a database.
+func AppendKeyspace(dst []byte, database uint8, key []byte) []byte {
+	return append(appendPrefix(dst, keyspacePrefix, database), key...)
+}
 
-// AppendKeyevent appends the name of the channel that brings the keys of an event.
-func AppendKeyevent(dst []byte, event string) []byte {
-	return append(append(dst, keyeventPrefix...), event...)
+// AppendKeyevent appends the name of the channel that brings the keys of an event in a database.
+func AppendKeyevent(dst []byte, database uint8, event string) []byte {
+	return append(appendPrefix(dst, keyeventPrefix, database), event...)
+}
+
+func appendPrefix(dst []byte, begin string, database uint8) []byte {
+	return append(strconv.AppendUint(append(dst, begin...), uint64(database), 10), prefixEnd...)
+}
+
+// maxDatabase is the highest number of a database.
+const maxDatabase = 15
+
+// Channel returns the database whose notifications are published on a channel of that name. It reports false if none
+// are.
+func Channel(name []byte) (database uint8, ok bool) {
+	rest, ok := bytes.CutPrefix(name, []byte(keyspacePrefix))
+	if !ok {
+		rest, ok = bytes.CutPrefix(name, []byte(keyeventPrefix))
+	}
+	number, _, whole := bytes.Cut(rest, []byte(prefixEnd))
+	if !ok || !whole || len(number) == 0 || len(number) > 2 || number[0] == '0' && len(number) > 1 {
+		return 0, false
+	}
+	for _, digit := range number {
+		if digit < '0' || digit > '9' {
+			return 0, false
+		}
+		database = database*10 + digit - '0'
+	}
+	return database, database <= maxDatabase
 }
 
 // IsChannel reports whether notifications are published on a channel of that name.
 func IsChannel(name []byte) bool {
-	return bytes.HasPrefix(name, []byte(keyspacePrefix)) || bytes.HasPrefix(name, []byte(keyeventPrefix))
+	_, ok := Channel(name)
+	return ok
 }

@@ -30,12 +30,23 @@ func TestClasses(t *testing.T) {
 }
 
 func TestChannels(t *testing.T) {
-	for name, want := range map[string]bool{
-		string(AppendKeyspace(nil, []byte("k"))): true, string(AppendKeyevent(nil, "del")): true,
-		"__keyspace@1__:k": false, "__keyevent": false, "k": false, "": false,
+	for _, database := range []uint8{0, 1, 9, 10, 15} {
+		names := [][]byte{AppendKeyspace(nil, database, []byte("k__:")), AppendKeyevent(nil, database, "del")}
+		for _, name := range names {
+			if got, ok := Channel(name); !ok || got != database {
+				t.Errorf("%s is a channel of database %d, %v, want %d", name, got, ok, database)
+			}
+		}
+	}
+	if got := string(AppendKeyspace(nil, 12, []byte("k"))); got != "__keyspace@12__:k" {
+		t.Errorf("the channel of a key is %s", got)
+	}
+	for _, name := range []string{
+		"__keyspace@16__:k", "__keyspace@01__:k", "__keyspace@__:k", "__keyspace@x__:k", "__keyspace@1_:k",
+		"__keyspace@256__:k", "__keyspace@-1__:k", "__keyspace@1", "__keyevent", "x__keyevent@0__:del", "k", "",
 	} {
-		if IsChannel([]byte(name)) != want {
-			t.Errorf("%s is a channel of notifications: %v", name, !want)
+		if IsChannel([]byte(name)) {
+			t.Errorf("%s is a channel of notifications", name)
 		}
 	}
 }

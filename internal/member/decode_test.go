@@ -40,9 +40,41 @@ func TestRequestsComeBack(t *testing.T) {
 		t.Errorf("retry of epoch 8 becomes %d, %v", epoch, ok)
 	}
 	slot, watched, requests, ok := ParseExec(arguments(t, AppendQueued(AppendWatched(AppendExec(nil, 5, 1, 1),
-		[]byte("k"), []byte("v")), []byte("PING"))))
+		3, []byte("k"), []byte("v")), []byte("PING"))))
 	if !ok || slot != 5 || len(watched) != 2 || len(requests) != 1 {
-		t.Errorf("exec becomes %d %q %q, %v", slot, watched, requests, ok)
+		t.Fatalf("exec becomes %d %q %q, %v", slot, watched, requests, ok)
+	}
+	if database, version, ok := CutWatched(watched[1]); !ok || database != 3 || string(version) != "v" {
+		t.Errorf("the version v of a key of database 3 becomes %q of database %d, %v", version, database, ok)
+	}
+}
+
+func TestDatabases(t *testing.T) {
+	for database := range uint8(ring.MaxDatabases) {
+		request := append(AppendDatabase(nil, database), "*1\r\n"...)
+		got, n, ok := CutDatabase(request)
+		if !ok || got != database || string(request[n:]) != "*1\r\n" {
+			t.Errorf("a request of database %d is one of %d, %v, with %q before it", database, got, ok, request[:n])
+		}
+	}
+	if _, n, ok := CutDatabase([]byte("#")); !ok || n != 1 {
+		t.Errorf("the beginning of a prefix is %d bytes, %v", n, ok)
+	}
+	if _, n, ok := CutDatabase(nil); !ok || n != 0 {
+		t.Errorf("nothing begins with a prefix of %d bytes, %v", n, ok)
+	}
+	for _, malformed := range []string{"#\x00*1", "#\x10*1", "##", "#1"} {
+		if database, _, ok := CutDatabase([]byte(malformed)); ok {
+			t.Errorf("%q is of database %d", malformed, database)
+		}
+	}
+	for _, malformed := range []string{"#", "#\x00v", "#\x10v"} {
+		if database, _, ok := CutWatched([]byte(malformed)); ok {
+			t.Errorf("the version %q is of database %d", malformed, database)
+		}
+	}
+	if database, version, ok := CutWatched(nil); !ok || database != 0 || len(version) > 0 {
+		t.Errorf("the version that no key has is %q of database %d, %v", version, database, ok)
 	}
 }
 

@@ -121,7 +121,7 @@ func (p *Peer) Next() (reply []byte, err error) {
 		p.used += len(reply)
 		return reply, nil
 	case resp.Malformed:
-		return nil, fmt.Errorf("node %s sent a malformed reply", p.Addr)
+		return nil, p.malformed()
 	}
 	if len(p.in)-p.used > MaxReply {
 		return nil, fmt.Errorf("node %s sent a reply of more than %d bytes", p.Addr, MaxReply)

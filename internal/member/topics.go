@@ -51,3 +51,57 @@ func (p *Peer) Topics(epoch uint64, topics []Topic) error {
 	_, err := p.exchange(AppendTopics(nil, epoch, topics))
 	return err
 }
+
+// Missed is a message that was published at the owner before, and that some loops of proxies have not got, which listen
+// to the channel: it moves on before they have followed to that owner.
+type Missed struct {
+	Kind             uint8 // pubsub.Kind
+	Channel, Message []byte
+	By               []Loop
+}
+
+// Loop is a loop of a proxy.
+type Loop struct {
+	Boot int64 // of the proxy's process
+	Loop int
+}
+
+// loopWords is how many arguments a Loop has, behind missedWords.
+const (
+	missedWords = 4
+	loopWords   = 2
+)
+
+// AppendMissed appends MISSED. epoch is that of the table that makes the other node the owner.
+func AppendMissed(dst []byte, epoch uint64, m *Missed) []byte {
+	dst = appendUint(AppendVerb(dst, VerbMissed, missedWords+loopWords*len(m.By)), epoch)
+	dst = resp.AppendBulk(resp.AppendBulk(appendUint(dst, uint64(m.Kind)), m.Channel), m.Message)
+	for _, l := range m.By {
+		dst = appendInt(appendInt(dst, l.Boot), int64(l.Loop))
+	}
+	return dst
+}
+
+// ParseMissed reads the arguments of MISSED. The bytes of m are those of args.
+func ParseMissed(args [][]byte, kinds uint8) (epoch uint64, m Missed, ok bool) {
+	epoch, ok = parseUint(args[0])
+	kind, ok1 := parseUint(args[1])
+	m = Missed{Kind: uint8(kind), Channel: args[2], Message: args[3]}
+	ok = ok && ok1 && kind < uint64(kinds)
+	for args = args[missedWords:]; ok && len(args) > 0; args = args[loopWords:] {
+		if len(args) < loopWords {
+			return 0, Missed{}, false
+		}
+		boot, ok1 := resp.ParseInt(args[0])
+		loop, ok2 := resp.ParseInt(args[1])
+		ok = ok1 && ok2
+		m.By = append(m.By, Loop{boot, int(loop)})
+	}
+	return epoch, m, ok
+}
+
+// Missed tells a node what was missed of a channel that it is about to own.
+func (p *Peer) Missed(epoch uint64, m *Missed) error {
+	_, err := p.exchange(AppendMissed(nil, epoch, m))
+	return err
+}

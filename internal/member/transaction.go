@@ -12,17 +12,15 @@ import (
 //
 // A request is a whole command, encoded as a client would send it. The node remembers nothing about
 // watched keys: the proxy keeps their versions and sends them back with EXEC.
+//
+// The transaction begins in the database that EXEC has (database.go). A SELECT among its commands changes that for
+// those behind it. Watched keys have a database each.
 
 // AppendExec appends the beginning of EXEC. watched times AppendWatched and commands times
 // AppendQueued follow.
 func AppendExec(dst []byte, slot uint16, watched, commands int) []byte {
 	dst = AppendVerb(dst, VerbExec, 2+2*watched+commands)
 	return appendInt(appendUint(dst, uint64(slot)), int64(watched))
-}
-
-// AppendWatched appends a key and the version that WATCH gave it.
-func AppendWatched(dst, key, version []byte) []byte {
-	return resp.AppendBulk(resp.AppendBulk(dst, key), version)
 }
 
 // AppendQueued appends a command.
@@ -55,8 +53,8 @@ func BulkSize(arg []byte) int {
 // AppendQueuedEnd appends the end of a command.
 func AppendQueuedEnd(dst []byte) []byte { return append(dst, "\r\n"...) }
 
-// ParseExec reads the arguments of EXEC. watched are keys and versions in turn, requests are
-// encoded; both are views.
+// ParseExec reads the arguments of EXEC. watched are keys and versions in turn, which CutWatched takes apart, requests
+// are encoded; both are views.
 func ParseExec(args [][]byte) (slot uint16, watched, requests [][]byte, ok bool) {
 	s, ok1 := resp.ParseInt(args[0])
 	n, ok2 := resp.ParseInt(args[1])

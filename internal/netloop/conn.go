@@ -44,8 +44,7 @@ type HalfCloser interface {
 // Waiter is a Handler whose conns may wait for something that their peers do not send. While one does, a
 // peer that finishes sending has left: its conn is closed (io.EOF) once its output is sent, also if there
 // is so much input that reading has stopped before its end. Only Linux reports that, and only for the
-// conn's own socket: of a TLS client, the bridge does not see the end either while nobody reads what it
-// has passed on.
+// conn's own socket: of a TLS client, the bridge notices while nobody reads what it has passed on (package tlsbridge).
 type Waiter interface {
 	IsWaiting(c *Conn) bool
 }

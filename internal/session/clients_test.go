@@ -109,7 +109,7 @@ func TestGoRedisConnects(t *testing.T) {
 		if commands, err := client.Command(ctx).Result(); err != nil || commands["get"].FirstKeyPos != 1 {
 			t.Errorf("RESP%d: Command(): get is %+v, %v", protocol, commands["get"], err)
 		}
-		if v, err := client.ConfigGet(ctx, "databases").Result(); err != nil || v["databases"] != "1" {
+		if v, err := client.ConfigGet(ctx, "databases").Result(); err != nil || v["databases"] != "16" {
 			t.Errorf("RESP%d: ConfigGet() = %v, %v", protocol, v, err)
 		}
 		if err := client.Close(); err != nil {

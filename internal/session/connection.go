@@ -1,7 +1,6 @@
 package session
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -26,21 +25,6 @@ func ping(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 
 func echo(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	return resp.AppendBulk(dst, args[1]), ActionNone
-}
-
-// selectDB answers SELECT: there is one database, number 0. Clients select it when they connect,
-// even if they need not.
-func selectDB(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
-	n, ok := resp.ParseInt(args[1])
-	switch {
-	case !ok:
-		return resp.AppendError(dst, command.ErrNotInteger), ActionNone
-	case n < math.MinInt32 || n > math.MaxInt32:
-		return resp.AppendError(dst, command.ErrNotInt32), ActionNone
-	case n != 0:
-		return resp.AppendError(dst, command.ErrDBIndex), ActionNone
-	}
-	return resp.AppendOK(dst), ActionNone
 }
 
 func quit(_ *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {

@@ -38,9 +38,9 @@ func TestConversationsWithRedis(t *testing.T) {
 	})
 }
 
-// startRedis starts a real redis-server with one database, which runs for one test.
+// startRedis starts a real redis-server, which runs for one test.
 func startRedis(t *testing.T, args ...string) *conversation.Socket {
 	t.Helper()
 	redistest.Want(t, "7.")
-	return &conversation.Socket{Addr: redistest.Start(t, append([]string{"--databases", "1"}, args...)...)}
+	return &conversation.Socket{Addr: redistest.Start(t, args...)}
 }

@@ -33,7 +33,8 @@ const (
 	errNotPositive  = "ERR value is out of range, must be positive"
 	errNoLog        = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 	errUnblock      = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
-	// Dunlin's own text.
+	// Dunlin's own texts.
+	errSwapDB    = "ERR SWAPDB is not supported: every node has a part of each database, and the nodes cannot swap them at one moment"
 	errSleepLong = "ERR DEBUG SLEEP is for 300 seconds at most"
 )
 

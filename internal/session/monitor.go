@@ -35,7 +35,7 @@ const (
 
 // AppendMonitorLine appends the line for a request made at the given time in Unix microseconds. It
 // hides passwords. more is how many arguments the request has beyond args.
-func AppendMonitorLine(dst []byte, st *State, args [][]byte, more int, micros int64) []byte {
+func AppendMonitorLine(dst []byte, st *State, database uint8, args [][]byte, more int, micros int64) []byte {
 	start := len(dst)
 	dst = append(dst, '+')
 	dst = strconv.AppendInt(dst, micros/1e6, 10)
@@ -43,7 +43,9 @@ func AppendMonitorLine(dst []byte, st *State, args [][]byte, more int, micros in
 	for unit := int64(1e5); unit > 0; unit /= 10 {
 		dst = append(dst, '0'+byte(micros/unit%10))
 	}
-	dst = append(dst, " [0 "...)
+	dst = append(dst, " ["...)
+	dst = strconv.AppendUint(dst, uint64(database), 10)
+	dst = append(dst, ' ')
 	dst = append(dst, st.Addr...)
 	dst = append(dst, ']')
 	for i, arg := range args {

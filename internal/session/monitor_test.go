@@ -14,7 +14,7 @@ func TestMonitorLines(t *testing.T) {
 	f := func(args [][]byte, want string) {
 		t.Helper()
 		want = "+1795257635.000351 [0 127.0.0.1:41362] " + want + "\r\n"
-		if got := string(AppendMonitorLine(nil, st, args, 0, 1795257635000351)); got != want {
+		if got := string(AppendMonitorLine(nil, st, st.Database, args, 0, 1795257635000351)); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestMonitorLines(t *testing.T) {
 	long := bytes.Repeat([]byte{'y'}, maxMonitoredArg+5)
 	f([][]byte{[]byte("GET"), long}, `"GET" "`+string(long[5:])+`"... (5 more bytes)`)
 	many := repeated(long, 100)
-	line := string(AppendMonitorLine(nil, st, many, 0, 0))
+	line := string(AppendMonitorLine(nil, st, 0, many, 0, 0))
 	if len(line) > maxMonitoredLine+2*maxMonitoredArg || !strings.HasSuffix(line, " more arguments)\r\n") {
 		t.Errorf("a long request has a line of %d bytes, that ends in %q", len(line), line[len(line)-40:])
 	}
@@ -41,7 +41,7 @@ func TestMonitorLines(t *testing.T) {
 
 // A line says how many arguments are not in it.
 func TestMonitorLineOfMoreArguments(t *testing.T) {
-	line := string(AppendMonitorLine(nil, &State{Addr: "a"}, [][]byte{[]byte("DEL"), []byte("k")}, 5, 0))
+	line := string(AppendMonitorLine(nil, &State{Addr: "a"}, 0, [][]byte{[]byte("DEL"), []byte("k")}, 5, 0))
 	if want := "+0.000000 [0 a] \"DEL\" \"k\" ... (5 more arguments)\r\n"; line != want {
 		t.Errorf("got %q, want %q", line, want)
 	}

@@ -14,6 +14,7 @@ import (
 type State struct {
 	ID            uint64 // unique in the process, ascending
 	Version       resp.Version
+	Database      uint8 // that SELECT has selected
 	Authenticated bool
 	ReadOnly      bool // READONLY was given; shown, but changes nothing: only owners answer
 	NoEvict       bool
@@ -83,7 +84,7 @@ func (s *Server) NewState(addr, laddr string, now time.Duration) *State {
 func (s *Server) reset(st *State) {
 	st.Version = resp.RESP2
 	st.Authenticated = !s.passwords.Needed()
-	st.Name = ""
+	st.Name, st.Database = "", 0
 	st.ReadOnly, st.NoEvict, st.NoTouch, st.Maintenance, st.Monitor = false, false, false, false, false
 	st.muting &= mutedOnce // as in Redis, SKIP may still suppress the reply of RESET itself
 	st.topics = [pubsub.Kinds]int{}
@@ -107,7 +108,7 @@ func AppendClientLine(dst []byte, st *State, now time.Duration) []byte {
 	dst = appendField(dst, " idle=", seconds(now-st.LastUsed))
 	dst = append(dst, " flags="...)
 	dst = st.appendFlags(dst)
-	dst = append(dst, " db=0"...)
+	dst = appendField(dst, " db=", int64(st.Database))
 	dst = appendField(dst, " sub=", int64(st.topics[pubsub.Channel]))
 	dst = appendField(dst, " psub=", int64(st.topics[pubsub.Pattern]))
 	dst = appendField(dst, " ssub=", int64(st.topics[pubsub.Shard]))

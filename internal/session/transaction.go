@@ -55,12 +55,13 @@ type Queued struct {
 	Args [][]byte
 }
 
-// Watched is a key with its version.
+// Watched is a key of a database with its version.
 type Watched struct {
 	Key, Version []byte
+	Database     uint8
 }
 
-// Encoded are watched keys of one slot, with the versions that their node reported. Text is what
+// Encoded are watched keys of one slot and one database, with the versions that their node reported. Text is what
 // EXEC sends back to that node.
 type Encoded struct {
 	Slot uint16
@@ -118,11 +119,11 @@ func (st *State) TakeTransaction() {
 	st.setApart()
 }
 
-// Watch adds keys with their versions to the watched ones. It copies them.
+// Watch adds keys of the selected database with their versions to the watched ones. It copies them.
 func (st *State) Watch(keys, versions [][]byte) {
 	watched := make([]Watched, len(keys))
 	for i, key := range keys {
-		watched[i] = Watched{Key: bytes.Clone(key), Version: bytes.Clone(versions[i])}
+		watched[i] = Watched{Key: bytes.Clone(key), Version: bytes.Clone(versions[i]), Database: st.Database}
 	}
 	st.WatchOwn(watched)
 }

@@ -27,6 +27,8 @@ type bridge struct {
 	outer  *tls.Conn
 	socket net.Conn // below outer
 	inner  *net.UnixConn
+	// longest is for how long the loop may take nothing of a peer that has finished sending; 0: for ever.
+	longest time.Duration
 }
 
 // run returns when everything is closed. It calls sent when nothing more will be sent. From the
@@ -60,7 +62,7 @@ func (b *bridge) inbound() {
 	for {
 		n, err := b.outer.Read(buf)
 		if n > 0 {
-			if _, err := b.inner.Write(buf[:n]); err != nil {
+			if err := b.pass(buf[:n]); err != nil {
 				// The loop has closed. Its last output is still on its way; closing with unread
 				// input would overtake that output.
 				_, _ = io.Copy(io.Discard, b.socket)
@@ -85,6 +87,45 @@ func (b *bridge) inbound() {
 			return
 		}
 	}
+}
+
+// errLeft ends a bridge whose peer has left while the loop does not read.
+var errLeft = errors.New("the peer has left")
+
+// pass writes to the loop. One that pauses its client reads nothing, and so cannot see that the
+// client leaves: whoever has finished sending, and of whom the loop takes nothing for that long,
+// has left.
+func (b *bridge) pass(bytes []byte) error {
+	raw, err := b.inner.SyscallConn()
+	if err != nil {
+		return err
+	}
+	n := 0
+	if err := raw.Write(func(fd uintptr) (done bool) {
+		n, _ = syscall.Write(int(fd), bytes) // without a deadline, as long as the loop reads
+		return true
+	}); err != nil {
+		return err
+	}
+	if bytes = bytes[max(n, 0):]; len(bytes) == 0 {
+		return nil
+	}
+	defer func() { _ = b.inner.SetWriteDeadline(time.Time{}) }()
+	for ; len(bytes) > 0; bytes = bytes[n:] {
+		if b.longest > 0 {
+			_ = b.inner.SetWriteDeadline(time.Now().Add(b.longest))
+		}
+		n, err = b.inner.Write(bytes)
+		switch {
+		case err == nil:
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		case n == 0 && hasLeft(b.socket):
+			b.close()
+			return errLeft
+		}
+	}
+	return nil
 }
 
 func (b *bridge) outbound() {

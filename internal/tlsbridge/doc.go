@@ -19,8 +19,10 @@
 // send after the loop has closed is cut off after another 10 s.
 //
 // A bridge learns that its client has left by reading. A loop that reads nothing, as in CLIENT PAUSE,
-// stops the bridge too when the buffers are full. So it notices at the pause's end that a client has
-// left which has sent more than they hold.
+// stops the bridge too when the buffers are full. Then the bridge asks the system every 10 s whether the client
+// has finished sending. One that has, and of whom the loop has taken nothing meanwhile, counts as left,
+// and its connection ends. Only Linux says so, and only when all that the client has sent has arrived:
+// what its own system still keeps is in front of its end, as it is without TLS.
 //
 // # Trust
 //

@@ -25,6 +25,7 @@ type Server struct {
 	certificates *Certificates
 	log          *slog.Logger
 	patience     time.Duration   // with a handshake
+	longest      time.Duration   // see bridge
 	ctx          context.Context // of the handshakes
 	cancel       context.CancelFunc
 	sending      sync.WaitGroup // handshakes, and connections to which something may still be sent
@@ -36,7 +37,7 @@ type Server struct {
 
 // NewServer returns a Server with the certificates c, which the caller keeps fresh.
 func NewServer(c *Certificates, log *slog.Logger) *Server {
-	s := &Server{certificates: c, log: log, patience: handshakeTime, door: newDoorway()}
+	s := &Server{certificates: c, log: log, patience: handshakeTime, longest: takeTime, door: newDoorway()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -103,6 +104,7 @@ func (s *Server) serve(h *handshake, fd int, remote netip.AddrPort, give func(fd
 		return
 	}
 	s.accepted.Add(1)
+	b.longest = s.longest
 	give(far, func() { s.door.leave(h) })
 	b.run(&s.leaving, s.sending.Done)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/metrics/fake"
+	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/proxy"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -87,6 +88,9 @@ func TestMetricsText(t *testing.T) {
 		`dunlin_partitions_owned{member="n1"} 2048`,
 		`dunlin_node_hot_key_uses_per_second{member="n1",rank="2"} 10`,
 		`dunlin_node_big_key_bytes{member="n1",rank="1"} 1.048576e+06`,
+		`dunlin_node_pinned_database_keys{database="8",member="n1"} 5`,
+		`dunlin_node_pinned_database_bytes{database="8",member="n1"} 700`,
+		`dunlin_node_pinned_database_share{database="8",member="n1"} 0.25`,
 		`dunlin_node_batch_requests_bucket{member="n1",le="0"} 0`,
 		`dunlin_node_batch_requests_bucket{member="n1",le="1"} 2`,
 		`dunlin_node_batch_requests_bucket{member="n1",le="3"} 5`,
@@ -136,6 +140,7 @@ func everything(t *testing.T) *Exporter {
 	n.Figures.Commands[command.Get] = 6
 	n.Figures.Requests, n.Figures.Hits, n.Figures.Keys, n.Figures.Engine.Index = 8, 4, 123, 64
 	n.Figures.HotKeys = []figures.KeyFigure{{Key: "hot", N: 1000}, {Key: "warm", N: 10}}
+	n.Figures.Pinned = []node.PinnedStats{{Database: 8, Partition: 2056, Keys: 5, Bytes: 700, Share: 0.25}}
 	n.Figures.BigKeys = []figures.KeyFigure{{Key: "big", N: 1 << 20}}
 	n.Figures.Latency[command.FamilyHeavy].Note(time.Microsecond)
 	n.Figures.BatchSizes[1], n.Figures.BatchSizes[2], n.Figures.BatchSizes[12] = 2, 3, 1

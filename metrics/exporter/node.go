@@ -24,7 +24,7 @@ func (e *Exporter) AddNode(m Member, n Node) {
 	}
 	e.add(m, newCollector(m.label(), read, table[node.Stats]{
 		metrics:    nodeMetrics,
-		labelled:   slices.Concat(nodeLabelled, nodeRanked),
+		labelled:   slices.Concat(nodeLabelled, nodeRanked, nodePinned),
 		histograms: nodeHistograms,
 		latencies:  nodeLatencies,
 	}))
@@ -194,6 +194,25 @@ var nodeRanked = []labelled[node.Stats]{
 		func(s *node.Stats) []figures.KeyFigure { return s.HotKeys }),
 	ranked("dunlin_node_big_key_bytes", "Bytes of the largest keys with their values; HOTKEYS BIG names them.",
 		func(s *node.Stats) []figures.KeyFigure { return s.BigKeys }),
+}
+
+// nodePinned are about the pinned databases that the node serves.
+var nodePinned = []labelled[node.Stats]{
+	ofPinned("dunlin_node_pinned_database_keys", "Keys of a pinned database that this node serves.",
+		func(p *node.PinnedStats) float64 { return float64(p.Keys) }),
+	ofPinned("dunlin_node_pinned_database_bytes", "Memory that the keys of a pinned database take with their values, by the last walk over all keys.",
+		func(p *node.PinnedStats) float64 { return float64(p.Bytes) }),
+	ofPinned("dunlin_node_pinned_database_share", "Share of this node's commands that are on keys of a pinned database, 0 to 1, from a sample of the last minute.",
+		func(p *node.PinnedStats) float64 { return p.Share }),
+}
+
+func ofPinned(name, help string, get func(*node.PinnedStats) float64) labelled[node.Stats] {
+	return labelled[node.Stats]{name, help, prometheus.GaugeValue, "database",
+		func(s *node.Stats, emit func(string, float64)) {
+			for i := range s.Pinned {
+				emit(strconv.Itoa(int(s.Pinned[i].Database)), get(&s.Pinned[i]))
+			}
+		}}
 }
 
 func ranked(name, help string, get func(*node.Stats) []figures.KeyFigure) labelled[node.Stats] {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/metrics/status"
+	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -47,13 +48,14 @@ func TwoProcesses(t testing.TB) (first *status.Local, addr string) {
 		{ID: "n5", Boot: 5},
 		{ID: "p", Boot: 9, Role: ring.RoleProxy, Admin: addr},
 	}
-	add := func(l *status.Local, id string, boot int64, keys int64, hot ...figures.KeyFigure) {
+	add := func(l *status.Local, id string, boot int64, keys int64, pinned uint8, hot ...figures.KeyFigure) {
 		n := &Node{Up: true}
 		n.Figures.Keys, n.Figures.HotKeys = keys, hot
+		n.Figures.Pinned = []node.PinnedStats{{Database: pinned, Keys: keys}}
 		l.AddNode(Source(id, boot, v), n)
 	}
 	first.AddProxy(Source("p", 9, v), &Proxy{Up: true})
-	add(first, "n1", 1, 11, figures.KeyFigure{Key: "a", N: 50}, figures.KeyFigure{Key: "b", N: 20})
-	add(second, "n2", 2, 22, figures.KeyFigure{Key: "b", N: 30}, figures.KeyFigure{Key: "c", N: 10})
+	add(first, "n1", 1, 11, 9, figures.KeyFigure{Key: "a", N: 50}, figures.KeyFigure{Key: "b", N: 20})
+	add(second, "n2", 2, 22, 8, figures.KeyFigure{Key: "b", N: 30}, figures.KeyFigure{Key: "c", Database: 8, N: 10})
 	return first, addr
 }

@@ -21,10 +21,11 @@ type Live struct {
 	Nodes     []LiveNode     `json:"nodes"`      // of the table
 	// Owners has an index into Nodes for each partition. It is left out if the reader has the
 	// owners of this table.
-	Owners []int            `json:"owners,omitempty"`
-	Moves  []LiveMove       `json:"moves"`
-	Hot    []status.NodeKey `json:"hot"`  // of all nodes
-	Here   []LiveHere       `json:"here"` // the members of this process
+	Owners []int               `json:"owners,omitempty"`
+	Moves  []LiveMove          `json:"moves"`
+	Hot    []status.NodeKey    `json:"hot"` // of all nodes
+	Pinned []status.NodePinned `json:"pinned"`
+	Here   []LiveHere          `json:"here"` // the members of this process
 }
 
 // Row is a member: what others see of it, and its own figures.
@@ -62,8 +63,9 @@ type LiveHere struct {
 
 // LiveKey is one of the largest keys.
 type LiveKey struct {
-	Key   string `json:"key"`
-	Bytes int64  `json:"bytes"`
+	Key      string `json:"key"`
+	Database uint8  `json:"database"`
+	Bytes    int64  `json:"bytes"`
 }
 
 // LiveSlow is a request of the slow log, with its first words only.
@@ -126,7 +128,7 @@ func (l *Live) addRows(s *status.Status, r *status.Report) {
 			known = append(known, *row.Figures)
 		}
 	}
-	l.Hot = status.Hottest(known, shownHot)
+	l.Hot, l.Pinned = status.Hottest(known, shownHot), status.AllPinned(known)
 }
 
 func (r *Row) remark() string {
@@ -174,7 +176,7 @@ func shown(m *status.Member, d *status.Detail) LiveHere {
 		h.Memory = []status.MemoryClass{}
 	}
 	for _, k := range d.Big {
-		h.Big = append(h.Big, LiveKey{k.Key, k.N})
+		h.Big = append(h.Big, LiveKey{k.Key, k.Database, k.N})
 	}
 	for _, r := range d.Slow {
 		h.Slow = append(h.Slow, LiveSlow{r.At.UnixMilli(), r.Took.Microseconds(), r.Words, r.More, r.Client})

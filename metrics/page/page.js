@@ -246,13 +246,20 @@ function fill(id, rows, columns, none) {
   get(id).replaceChildren(...rows);
 }
 
-const hot = (list, at) => list.map(k => row(cell("key", k.key), cell("", swatch(at.get(k.node)), k.node), cell("n", num.format(k.uses_per_second))));
+const hot = (list, at) => list.map(k => row(cell("key", k.key), cell("n", String(k.database)), cell("", swatch(at.get(k.node)), k.node), cell("n", num.format(k.uses_per_second))));
+
+const pinned = (list, at) => list.map(p => row(cell("n", String(p.database)), cell("", swatch(at.get(p.node)), p.node), cell("n", String(p.partition)),
+  cell("n", num.format(p.keys)), cell("n", bytes(p.bytes)), cell("n", `${Math.round(100 * p.share)} %`), p.crowds ? "takes more than half of its node" : ""));
 
 // big shows a key only once if several nodes of this process have copies of it.
 function big(list) {
-  const sizes = new Map();
-  for (const k of list) sizes.set(k.key, Math.max(k.bytes, sizes.get(k.key) || 0));
-  return [...sizes].sort((a, b) => b[1] - a[1]).slice(0, 10).map(([key, n]) => row(cell("key", key), cell("n", bytes(n))));
+  const named = new Map();
+  for (const k of list) {
+    const name = `${k.database} ${k.key}`, other = named.get(name);
+    if (!other || k.bytes > other.bytes) named.set(name, k);
+  }
+  return [...named.values()].sort((a, b) => b.bytes - a.bytes).slice(0, 10)
+    .map(k => row(cell("key", k.key), cell("n", String(k.database)), cell("n", bytes(k.bytes))));
 }
 
 function slow(list) {
@@ -283,11 +290,13 @@ function show(s) {
   ring(s);
   moves(s);
   members(s, at);
-  fill("hot", hot(s.hot, at), 3, "no key stands out");
+  fill("hot", hot(s.hot, at), 4, "no key stands out");
+  get("pinned-card").hidden = !s.pinned.length; // most clusters have none
+  fill("pinned", pinned(s.pinned, at), 7, "");
   get("here").textContent = s.here.map(m => m.id).join(", ");
   plots(s, at);
   memory(s);
-  fill("big", big(s.here.flatMap(m => m.big)), 2, "no key stands out");
+  fill("big", big(s.here.flatMap(m => m.big)), 3, "no key stands out");
   slow(s.here.flatMap(m => m.slow));
 }
 

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/metrics/fake"
 	"github.com/dunlin-cache/dunlin/metrics/status"
+	"github.com/dunlin-cache/dunlin/node"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -53,6 +55,8 @@ func TestLive(t *testing.T) {
 	view.Alive = view.Alive[:1]
 	n := &fake.Node{Up: true}
 	n.Figures.Engine.Index = 64
+	n.Figures.BigKeys = []figures.KeyFigure{{Key: "big", Database: 3, N: 7}}
+	n.Figures.Pinned = []node.PinnedStats{{Database: 8, Keys: 5, Crowds: true}}
 	a.AddNode(fake.Source("n1", 1, view), n)
 	a.AddProxy(fake.Source("p", 3, view), &fake.Proxy{Up: true})
 
@@ -72,6 +76,12 @@ func TestLive(t *testing.T) {
 	}
 	if len(l.Here) != 2 || len(l.Here[0].Slow) != 1 || l.Here[0].Slow[0].Micros != 12000 {
 		t.Errorf("here are %+v", l.Here)
+	}
+	if big := l.Here[0].Big; len(big) != 1 || big[0] != (LiveKey{"big", 3, 7}) {
+		t.Errorf("big are %+v", big)
+	}
+	if want := (status.NodePinned{Pinned: status.Pinned{Database: 8, Keys: 5, Crowds: true}, Node: "n1"}); len(l.Pinned) != 1 || l.Pinned[0] != want {
+		t.Errorf("pinned are %+v", l.Pinned)
 	}
 	index := int64(0)
 	for _, share := range l.Here[0].Memory {
@@ -152,7 +162,7 @@ func TestLiveOfAllProcesses(t *testing.T) {
 			t.Errorf("row %+v with %d keys, want %+v", r, keys, want)
 		}
 	}
-	if len(l.Hot) != 3 || l.Hot[2] != (status.NodeKey{HotKey: status.HotKey{Key: "c", UsesPerSecond: 10}, Node: "n2"}) {
+	if len(l.Hot) != 3 || l.Hot[2] != (status.NodeKey{HotKey: status.HotKey{Key: "c", Database: 8, UsesPerSecond: 10}, Node: "n2"}) {
 		t.Errorf("hot are %+v", l.Hot)
 	}
 	if page := get(p, "/"); !strings.Contains(page, `<td class="n">22`) {

@@ -136,6 +136,7 @@ func (l *Local) AddNode(s Source, n Node) {
 			Waiting:    stats.Blocked,
 			Commands:   stats.OfClients,
 			HotKeys:    hotKeys(stats.HotKeys),
+			Pinned:     pinned(stats.Pinned),
 		}, d, err
 	}})
 }
@@ -153,9 +154,16 @@ func (l *Local) AddProxy(s Source, p Proxy) {
 	}})
 }
 
+func pinned(all []node.PinnedStats) (list []Pinned) {
+	for _, p := range all {
+		list = append(list, Pinned(p))
+	}
+	return list
+}
+
 func hotKeys(top []figures.KeyFigure) (list []HotKey) {
 	for _, k := range top[:min(len(top), shownHot)] {
-		list = append(list, HotKey{k.Key, k.N})
+		list = append(list, HotKey{k.Key, k.Database, k.N})
 	}
 	return list
 }

@@ -105,6 +105,23 @@ func TestReport(t *testing.T) {
 	if got := status.Hottest(r.Members, 2); !slices.Equal(got, want) {
 		t.Errorf("hot are %v, want %v", got, want)
 	}
+	pinned := status.AllPinned(r.Members)
+	if len(pinned) != 2 || pinned[0] != (status.NodePinned{Pinned: status.Pinned{Database: 8, Keys: 22}, Node: "n2"}) || pinned[1].Node != "n1" {
+		t.Errorf("pinned are %+v", pinned)
+	}
+}
+
+// TestHottest: keys of one name in two databases are two keys, and those that two nodes name are one.
+func TestHottest(t *testing.T) {
+	key := func(database uint8, uses int64) status.HotKey {
+		return status.HotKey{Key: "k", Database: database, UsesPerSecond: uses}
+	}
+	got := status.Hottest([]status.Member{
+		{ID: "n1", HotKeys: []status.HotKey{key(0, 5), key(3, 9)}}, {ID: "n2", HotKeys: []status.HotKey{key(0, 7)}},
+	}, 9)
+	if want := []status.NodeKey{{HotKey: key(3, 9), Node: "n1"}, {HotKey: key(0, 7), Node: "n2"}}; !slices.Equal(got, want) {
+		t.Errorf("hot are %+v, want %+v", got, want)
+	}
 }
 
 func TestReportWithoutAnAnswer(t *testing.T) {

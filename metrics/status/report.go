@@ -183,13 +183,32 @@ func Hottest(members []Member, most int) []NodeKey {
 		}
 	}
 	slices.SortFunc(all, func(a, b NodeKey) int {
-		return cmp.Or(cmp.Compare(b.UsesPerSecond, a.UsesPerSecond), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(b.UsesPerSecond, a.UsesPerSecond), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Database, b.Database))
 	})
-	named := map[string]bool{}
+	named := map[HotKey]bool{}
 	all = slices.DeleteFunc(all, func(k NodeKey) bool {
-		again := named[k.Key]
-		named[k.Key] = true
+		name := HotKey{Key: k.Key, Database: k.Database}
+		again := named[name]
+		named[name] = true
 		return again
 	})
 	return all[:min(len(all), most)]
+}
+
+// NodePinned is a pinned database and the node that serves it.
+type NodePinned struct {
+	Pinned
+	Node string `json:"node"`
+}
+
+// AllPinned returns the pinned databases that members serve, by number.
+func AllPinned(members []Member) []NodePinned {
+	all := []NodePinned{}
+	for _, m := range members {
+		for _, p := range m.Pinned {
+			all = append(all, NodePinned{p, m.ID})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b NodePinned) int { return cmp.Compare(a.Database, b.Database) })
+	return all
 }

@@ -70,11 +70,23 @@ type Member struct {
 	RecentMisses      uint64  `json:"recent_misses"`
 
 	HotKeys []HotKey `json:"hot_keys,omitempty"` // a few, the most used first
+	Pinned  []Pinned `json:"pinned,omitempty"`   // databases that it serves, by number
+}
+
+// Pinned is a pinned database.
+type Pinned struct {
+	Database  uint8   `json:"database"`
+	Partition uint16  `json:"partition"`
+	Keys      int64   `json:"keys"`
+	Bytes     int64   `json:"bytes"`            // that its keys take with their values
+	Share     float64 `json:"share"`            // of its node's commands, 0 to 1, estimated
+	Crowds    bool    `json:"crowds,omitempty"` // it takes more than half of its node
 }
 
 // HotKey is one of the most used keys.
 type HotKey struct {
 	Key           string `json:"key"`
+	Database      uint8  `json:"database"`
 	UsesPerSecond int64  `json:"uses_per_second"` // estimated
 }
 

@@ -25,6 +25,9 @@ func CountText(n int64) string {
 	return text
 }
 
+// ShareText formats a part of 1 for people.
+func ShareText(share float64) string { return strconv.FormatFloat(100*share, 'f', 0, 64) + " %" }
+
 // RatioText formats the hit ratio, or returns none if nothing was looked up.
 func RatioText(hits, misses uint64, none string) string {
 	if hits+misses == 0 {

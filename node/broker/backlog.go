@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
@@ -13,7 +14,9 @@ import (
 //	old node   m1 m2 │                 receiver: m1 m2, LISTEN 0 answered, then LISTEN at the new node
 //	new node         │ m3 m4 ··· Follow ··· m3 m4 from the backlog, m5 …
 //
-// So nothing is lost, comes twice, or overtakes what was published before.
+// So nothing is lost, comes twice, or overtakes what was published before. A receiver whose patterns match the
+// channel gets its messages by these alone, wherever they are published. While it is expected to follow, they wait
+// for that; what it got before anything said that it follows is not replayed to it.
 
 const (
 	// BacklogTime is how long a backlog is kept, from when this node has got the channel.
@@ -25,29 +28,90 @@ const (
 // kept is a message of a backlog.
 type kept struct {
 	message *Message
-	epoch   uint64 // since which this node has had the channel
+	epoch   uint64      // since which this node has had the channel
+	early   []*Receiver // those that got it by a pattern, and did not listen to the channel here
+
+	// only are the receivers that have not got a message of the owner before. It is shown to nobody else. Who has got it
+	// is replaced by the zero Origin.
+	only []Origin
 }
 
-// keep adds a message to the backlog, if there is room. The stripe's lock is held.
-func (b *Broker) keep(s *stripe, m *Message, epoch uint64) {
+const (
+	// receiverSize is what one of early takes, in bytes.
+	receiverSize = 8
+	// originSize is what one of only takes.
+	originSize = 16
+)
+
+func (k *kept) size() int64 {
+	return k.message.size + receiverSize*int64(len(k.early)) + originSize*int64(len(k.only))
+}
+
+func (k *kept) isOf(kind pubsub.Kind, name []byte) bool {
+	return k.message.Kind == kind && bytes.Equal(k.message.Channel, name)
+}
+
+// keep adds a message to the backlog, if there is room. The message is queued for the channel's receivers already.
+// keep queues it for those of the patterns that match, but not for those that are expected to follow. at is the
+// number of the stripe, whose lock is held.
+func (b *Broker) keep(s *stripe, at int, m *Message, matching [][]interest, epoch uint64) {
 	if b.keeping.Add(m.size) > maxBacklog {
 		b.keeping.Add(-m.size)
 		s.overrun = max(s.overrun, epoch)
 		return
 	}
+	k := kept{message: m, epoch: epoch}
+	channel := s.topics[m.Kind][string(m.Channel)]
+	for _, interests := range matching {
+		for _, in := range interests {
+			rc := in.receiver
+			if rc.marks[at] == s.number || rc.closed.Load() {
+				continue
+			}
+			if rc.marks[at] = s.number; !isExpected(channel, rc) {
+				rc.push(m)
+				k.early = append(k.early, rc)
+			}
+		}
+	}
+	b.keeping.Add(k.size() - m.size)
 	m.uses.Add(1)
-	s.backlog = append(s.backlog, kept{m, epoch})
+	s.backlog = append(s.backlog, k)
 }
 
-// replay queues what the backlog has of a channel, and reports whether that is all. The stripe's lock is
-// held.
+// isExpected reports whether a receiver is to follow a channel here, as it says or a stand-in for it.
+func isExpected(channel []interest, rc *Receiver) bool {
+	return slices.ContainsFunc(channel, func(in interest) bool {
+		return in.ahead && (in.receiver == rc || in.receiver.standsIn && in.receiver.Origin == rc.Origin)
+	})
+}
+
+// replay queues what the backlog has of a channel and the receiver does not, and reports whether that is all.
+// The stripe's lock is held.
 func (s *stripe) replay(rc *Receiver, kind pubsub.Kind, name []byte, epoch uint64) (whole bool) {
 	for _, k := range s.backlog {
-		if k.epoch == epoch && k.message.Kind == kind && bytes.Equal(k.message.Channel, name) {
+		switch {
+		case !k.isOf(kind, name):
+		case k.only != nil:
+			if i := slices.Index(k.only, rc.Origin); i >= 0 && rc.Origin != (Origin{}) {
+				k.only[i] = Origin{}
+				rc.push(k.message)
+			}
+		case k.epoch == epoch && !slices.Contains(k.early, rc):
 			rc.push(k.message)
 		}
 	}
 	return s.overrun < epoch
+}
+
+// replayNewest is replay for a receiver that does not follow after all. Its patterns may match the channel.
+func (s *stripe) replayNewest(rc *Receiver, kind pubsub.Kind, name []byte) {
+	for _, k := range slices.Backward(s.backlog) {
+		if k.isOf(kind, name) {
+			s.replay(rc, kind, name, k.epoch)
+			return
+		}
+	}
 }
 
 // Keeps reports whether there are backlogs or stand-ins.
@@ -66,7 +130,7 @@ func (b *Broker) forget(s *stripe) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.backlog {
-		b.keeping.Add(-k.message.size)
+		b.keeping.Add(-k.size())
 		k.message.Release()
 	}
 	s.backlog = nil

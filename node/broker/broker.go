@@ -105,6 +105,9 @@ func (b *Broker) Listen(rc *Receiver, kind pubsub.Kind, name []byte, count int) 
 	_, s := b.stripeOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if count == 0 && isExpected(s.topics[kind][string(name)], rc) {
+		s.replayNewest(rc, kind, name)
+	}
 	b.count(kind, name, s.listen(kind, name, interest{receiver: rc, count: count}))
 	rc.note(kind, name, count)
 	return true
@@ -277,11 +280,11 @@ func (b *Broker) Publish(kind pubsub.Kind, channel, payload []byte, keep uint64)
 	defer s.mu.Unlock()
 	s.number++
 	subscribers = m.queueFor(s.topics[kind][string(channel)], at, s.number)
+	if keep > 0 {
+		b.keep(s, at, m, matching, keep)
+	}
 	for _, interests := range matching {
 		subscribers += m.queueFor(interests, at, s.number)
-	}
-	if keep > 0 {
-		b.keep(s, m, keep)
 	}
 	return subscribers, true
 }

@@ -296,6 +296,57 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// A receiver whose pattern matches a channel that moves here gets each message once. While it is expected to follow,
+// messages wait for that, so that they do not overtake those of the node before.
+func TestFollowWithPattern(t *testing.T) {
+	c := []byte("c")
+	for name, o := range map[string]struct {
+		before func(b *Broker, rc *Receiver) // what the broker knows when messages come
+		early  []string                      // what is queued at once
+	}{
+		"said so":        {func(b *Broker, rc *Receiver) { b.ListenAs(Ahead, rc, pubsub.Channel, c, 2, 7) }, nil},
+		"has a stand-in": {func(b *Broker, rc *Receiver) { b.Expect(Told{rc.Origin, pubsub.Channel, "c", 2}) }, nil},
+		"is not known":   {func(*Broker, *Receiver) {}, []string{"1", "2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := newBroker()
+			follows, ends, other := receiver(), receiver(), receiver()
+			for i, rc := range []*Receiver{follows, ends, other} {
+				rc.Origin = Origin{7, i}
+				b.Listen(rc, pubsub.Pattern, c, 1)
+				b.Listen(rc, pubsub.Pattern, []byte("*"), 1)
+			}
+			o.before(b, follows)
+			o.before(b, ends)
+			want := 6 + 4 - 2*len(o.early)
+			for _, payload := range []string{"1", "2"} {
+				if n, _ := b.Publish(pubsub.Channel, c, []byte(payload), 7); n != want {
+					t.Errorf("the message has %d subscribers, want %d", n, want)
+				}
+			}
+			b.Publish(pubsub.Channel, []byte("d"), []byte("of another channel"), 7)
+			wantPayloads(t, other, "1", "2", "of another channel")
+			wantPayloads(t, follows, append(slices.Clip(o.early), "of another channel")...)
+			wantPayloads(t, ends, append(slices.Clip(o.early), "of another channel")...)
+
+			b.ListenAs(Follow, follows, pubsub.Channel, c, 2, 7)
+			b.Listen(ends, pubsub.Channel, c, 0)
+			b.Publish(pubsub.Channel, c, []byte("3"), 7)
+			later := []string{"1", "2", "3"}[len(o.early):]
+			wantPayloads(t, follows, later...)
+			wantPayloads(t, ends, later...)
+			wantPayloads(t, other, "3")
+			b.Forget()
+			for _, rc := range []*Receiver{follows, ends, other} {
+				b.Leave(rc)
+			}
+			if used := b.room.used.Load(); used != 0 || b.keeping.Load() != 0 {
+				t.Errorf("%d bytes stay in use, %d kept", used, b.keeping.Load())
+			}
+		})
+	}
+}
+
 // Publishers of several loops, and receivers that come and go: all get the messages of a channel in one
 // order.
 func TestOneOrder(t *testing.T) {

@@ -13,6 +13,7 @@
 //   - backlog: what was published in a partition since this node gained it, for a few seconds. Receivers
 //     that follow the partition here are shown it (backlog.go).
 //   - stand-in: counts for a receiver that is expected to follow (standin.go).
+//   - missed: what a receiver has not got of a channel that moves on before it has followed (missed.go).
 //
 // # Invariants
 //

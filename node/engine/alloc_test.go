@@ -90,7 +90,7 @@ func TestLargeValuesAllocateNothing(t *testing.T) {
 	n := uint16(0)
 	round := func() {
 		n++
-		st, err := e.Stage(key, len(value))
+		st, err := e.Stage(0, key, len(value))
 		if err == nil {
 			err = st.Write(value)
 		}
@@ -108,7 +108,7 @@ func TestLargeValuesAllocateNothing(t *testing.T) {
 			t.Fatal("not pinned")
 		}
 		pin.Release()
-		if st, err = e.Stage(key, len(value)); err == nil {
+		if st, err = e.Stage(0, key, len(value)); err == nil {
 			st.Discard()
 		}
 	}

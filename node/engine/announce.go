@@ -25,7 +25,7 @@ func (s *shard) announce(ref handle, event Event) {
 	if s.copies.has(h.partition()) || h.isRoot() && s.values.isHidden(ref, h) {
 		return
 	}
-	s.e.announces(s.cells.body(ref, h)[:h.keyLen()], event)
+	s.e.announces(s.cells.section(ref, h), s.cells.key(ref), event)
 }
 
 // isHidden reports whether a value is built aside, or is not whole.

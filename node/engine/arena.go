@@ -179,9 +179,19 @@ func (c *cells) peekBucket(off uint64) *bucket {
 	return (*bucket)(unsafe.Add(c.base, off&uint64(len(c.mem)-bucketSize)))
 }
 
-// partitionTable is the indexes of all partitions.
-func partitionTable(a *arena) []partition {
-	return unsafe.Slice((*partition)(a.base), Partitions)
+// partitionTables is the indexes of all sections.
+func partitionTables(a *arena) []partition {
+	return unsafe.Slice((*partition)(a.base), Databases*Partitions)
+}
+
+// isInFirst reports whether an index is in the first of the tables.
+func isInFirst(a *arena, p *partition) bool {
+	return a.offset((*byte)(unsafe.Pointer(p))) < uint64(tableSize)
+}
+
+// tableOf is the database whose table has an index.
+func tableOf(a *arena, p *partition) uint8 {
+	return uint8(a.offset((*byte)(unsafe.Pointer(p))) / uint64(tableSize))
 }
 
 // pageTable is the bookkeeping of all pages that could be, in a mapping of its own: memory stands

@@ -130,6 +130,29 @@ func TestSetMaxBytes(t *testing.T) {
 	e.checkSums(t)
 }
 
+// TestShrinkFarBelow: when the limit falls below what the indexes alone have, they shrink with the
+// records, and what is left is full of records again.
+func TestShrinkFarBelow(t *testing.T) {
+	oneGoroutine(t)
+	const before, after = 64 << 20, 4 << 20
+	e := open(t, Config{MaxBytes: before, Shards: 4})
+	value := make([]byte, 20)
+	for i := range before / 100 {
+		mustSet(t, e, uint16(i%Partitions), fmt.Sprint(i), value)
+	}
+	if st := e.Stats(); st.Index < after {
+		t.Fatalf("the indexes have %d bytes only", st.Index)
+	}
+	if err := e.SetMaxBytes(after); err != nil {
+		t.Error(err)
+	}
+	st := e.Stats()
+	if st.Used > after || st.Keys < after/200 || st.Index > after/2 {
+		t.Errorf("%d bytes are used by %d keys, %d bytes of indexes", st.Used, st.Keys, st.Index)
+	}
+	e.checkSums(t)
+}
+
 // TestMemoryFollowsTheSizes fills up with one size of values and then with another: memory must
 // flow from one class of cells to the other, and from shard to shard.
 func TestMemoryFollowsTheSizes(t *testing.T) {

@@ -62,15 +62,15 @@ type Wish struct {
 	Waited    time.Duration // for so long already, elsewhere
 }
 
-// Waiter waits for one of some keys of a partition. The shard's lock protects it.
+// Waiter waits for one of some keys of a section. The shard's lock protects it.
 type Waiter struct {
-	Owner     any  // of the Servers
-	Claims    bool // it is a claim
-	partition uint16
-	since     int64  // in unix milliseconds, minus how long it has waited elsewhere
-	text      string // the keys are parts of it; it stays as it is
-	first     place  // at the first key; without one, it does not wait
-	extra     *extra // nil: it has one key, and no position
+	Owner   any  // of the Servers
+	Claims  bool // it is a claim; Servers.Serve may make it one
+	section uint16
+	since   int64  // in unix milliseconds, minus how long it has waited elsewhere
+	text    string // the keys are parts of it; it stays as it is
+	first   place  // at the first key; without one, it does not wait
+	extra   *extra // nil: it has one key, and no position
 }
 
 // extra is what few waiters have.
@@ -98,14 +98,14 @@ type Part struct {
 
 // awaited is a queue: a key that somebody waits for, a type, and perhaps a group.
 type awaited struct {
-	first     *place   // which knows the key
-	chain     *awaited // the next one whose key has the tag
-	details   *details // nil: nobody has a position
-	due       *dueKey  // nil: it has not changed since its waiters were served
-	turn      uint64   // that a claim has; 0: none
-	tag       uint32
-	partition uint16
-	typ       Type
+	first   *place   // which knows the key
+	chain   *awaited // the next one whose key has the tag
+	details *details // nil: nobody has a position
+	due     *dueKey  // nil: it has not changed since its waiters were served
+	turn    uint64   // that a claim has; 0: none
+	tag     uint32   // told apart
+	section uint16
+	typ     Type
 }
 
 // details are what few queues have.
@@ -121,13 +121,13 @@ type details struct {
 	beside  siblings  // if it is grouped
 }
 
-// siblings are the neighbors of a group's queue among those of its partition.
+// siblings are the neighbors of a group's queue among those of its section.
 type siblings struct{ prev, next *awaited }
 
 // awaits are the keys of a shard that somebody waits for.
 type awaits struct {
-	keys   map[uint32]*awaited // by tag
-	groups map[uint16]*awaited // the first queue of a group, by partition
+	keys   map[uint32]*awaited // by tag, told apart
+	groups map[uint16]*awaited // the first queue of a group, by section
 	due    []*dueKeys          // no two of one partition, and none empty
 	turn   uint64              // the last one that a claim got
 }
@@ -142,14 +142,14 @@ func (t Txn) Await(w *Waiter, wish Wish, text string, keys []Part) {
 		s.awaits.keys = make(map[uint32]*awaited)
 	}
 	s.noting = true
-	w.partition, w.text, w.extra = t.number, text, nil
+	w.section, w.text, w.extra = t.section, text, nil
 	if len(keys) > 1 || wish.Positions != nil {
 		w.extra = &extra{places: make([]place, len(keys)-1), positions: slices.Clone(wish.Positions)}
 	}
 	group := string(wish.Group) // once for all queues
 	for i, part := range keys {
 		key := part.of(text)
-		a := s.awaits.at(t.number, tagOf(s.seed.Load(), wish.Keys[i]), key, &wish, group)
+		a := s.awaits.at(t.section, s.tagApart(t.section, wish.Keys[i]), key, &wish, group)
 		at := w.place(i)
 		*at = place{waiter: w, key: a, at: part.At, length: part.Len, index: uint16(i)}
 		at.insert(a.behind(w.since))
@@ -181,8 +181,11 @@ func (w *Waiter) place(i int) *place {
 	return &w.extra.places[i-1]
 }
 
-// Partition returns that of its keys, also when w waits no more.
-func (w *Waiter) Partition() uint16 { return w.partition }
+// Section returns that of its keys, also when w waits no more.
+func (w *Waiter) Section() uint16 { return w.section }
+
+// Partition returns that of its keys.
+func (w *Waiter) Partition() uint16 { return PartitionOf(w.section) }
 
 // Text returns what Await was given.
 func (w *Waiter) Text() string { return w.text }
@@ -294,11 +297,11 @@ func (at *place) remove() {
 
 // at returns the queue of a key for a wish, a new one if nobody waits in it. group is the text of the
 // wish's, which all queues of a waiter share.
-func (as *awaits) at(partition uint16, tag uint32, key string, wish *Wish, group string) *awaited {
-	if a := as.find(partition, wish.Type, wish.Group, tag, key); a != nil {
+func (as *awaits) at(section uint16, tag uint32, key string, wish *Wish, group string) *awaited {
+	if a := as.find(section, wish.Type, wish.Group, tag, key); a != nil {
 		return a
 	}
-	a := &awaited{tag: tag, partition: partition, typ: wish.Type}
+	a := &awaited{tag: tag, section: section, typ: wish.Type}
 	if wish.Positions != nil {
 		a.details = &details{
 			shared: wish.Group == nil, grouped: wish.Group != nil, group: group, least: End, passed: End,
@@ -324,22 +327,22 @@ func (as *awaits) enchain(a *awaited) {
 	last.chain = a
 }
 
-// link notes the queue of a group among its partition's.
+// link notes the queue of a group among its section's.
 func (as *awaits) link(a *awaited) {
 	if as.groups == nil {
 		as.groups = make(map[uint16]*awaited)
 	}
 	b := &a.details.beside
-	if b.next = as.groups[a.partition]; b.next != nil {
+	if b.next = as.groups[a.section]; b.next != nil {
 		b.next.details.beside.prev = a
 	}
-	as.groups[a.partition] = a
+	as.groups[a.section] = a
 }
 
 // find returns the queue of a key for a type and a group, nil if nobody waits in it.
-func (as *awaits) find(partition uint16, typ Type, group []byte, tag uint32, key string) *awaited {
+func (as *awaits) find(section uint16, typ Type, group []byte, tag uint32, key string) *awaited {
 	for a := as.keys[tag]; a != nil; a = a.chain {
-		if a.partition == partition && a.typ == typ && a.first.text() == key && a.isOf(group) {
+		if a.section == section && a.typ == typ && a.first.text() == key && a.isOf(group) {
 			return a
 		}
 	}
@@ -354,7 +357,7 @@ func (a *awaited) isOf(group []byte) bool {
 // Leave ends the wait of w and reports whether it still waited. If not, it was served: its result is
 // on its way.
 func (e *Engine) Leave(w *Waiter) bool {
-	s := e.shardOf(w.partition)
+	s := e.shardOf(w.section)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waited := w.waits()
@@ -365,7 +368,7 @@ func (e *Engine) Leave(w *Waiter) bool {
 // Recheck serves those that wait for the keys of w, if these have what they want: it may have come
 // when nobody was served.
 func (e *Engine) Recheck(w *Waiter, nowMilli int64) {
-	t := e.Lock(w.partition, nowMilli)
+	t := e.Lock(w.section, nowMilli)
 	defer t.Unlock()
 	for i := range w.keys() {
 		a := w.place(i).key
@@ -380,7 +383,7 @@ func (e *Engine) Recheck(w *Waiter, nowMilli int64) {
 
 // Retry serves w, which is in a group, whoever stands in front of it: it wants something that time brings.
 func (e *Engine) Retry(w *Waiter, nowMilli int64) {
-	t := e.Lock(w.partition, nowMilli)
+	t := e.Lock(w.section, nowMilli)
 	defer t.Unlock()
 	if !w.waits() || w.extra.retried {
 		return
@@ -424,7 +427,7 @@ func (as *awaits) forget(a *awaited) {
 	as.settle(a)
 }
 
-// unlink removes the queue of a group from its partition's.
+// unlink removes the queue of a group from its section's.
 func (as *awaits) unlink(a *awaited) {
 	b := &a.details.beside
 	if b.next != nil {
@@ -434,9 +437,9 @@ func (as *awaits) unlink(a *awaited) {
 	case b.prev != nil:
 		b.prev.details.beside.next = b.next
 	case b.next != nil:
-		as.groups[a.partition] = b.next
+		as.groups[a.section] = b.next
 	default:
-		delete(as.groups, a.partition)
+		delete(as.groups, a.section)
 	}
 	*b = siblings{}
 }
@@ -448,7 +451,7 @@ func (as *awaits) retag(seed uint64) {
 	for _, a := range old {
 		for next := a; next != nil; {
 			a, next = next, next.chain
-			a.tag = tagOf(seed, []byte(a.first.text()))
+			a.tag = apart(a.section, tagOf(seed, []byte(a.first.text())))
 			a.chain = nil
 			as.enchain(a)
 		}

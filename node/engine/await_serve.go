@@ -25,9 +25,10 @@ type Servers struct {
 	Serves func(partition uint16) bool
 	// End returns where a value ends: those whose position lies in front of it are served.
 	End func(t Txn, item Item) Position
-	// Serve executes the command of a waiter in a partition that t has locked, and reports whether its
+	// Serve executes the command of a waiter in its section, which t has locked, and reports whether its
 	// wait has ended; otherwise the waiter keeps its place. deliver, unless it is nil, is called when the
-	// shard is unlocked. A command that took longer than one step says how many more it took.
+	// shard is unlocked. A command that took longer than one step says how many more it took. One that takes too
+	// long for this lock has done nothing, and Serve has made its waiter a claim.
 	Serve func(t Txn, w *Waiter) (deliver func(), ended bool, steps int)
 	// Finds reports whether a claim of a group would find something new, and notes how far it has seen (Txn.Saw). A
 	// value that has grown says little: those in front may have taken what it grew by.
@@ -38,7 +39,7 @@ type Servers struct {
 	ServeOn func(h *Hold)
 }
 
-// noteAwaited notes that a key with the tag has changed.
+// noteAwaited notes that a key with the tag, told apart, has changed.
 func (s *shard) noteAwaited(tag uint32) {
 	for a := s.awaits.keys[tag]; a != nil; a = a.chain {
 		if a.details != nil {
@@ -48,11 +49,17 @@ func (s *shard) noteAwaited(tag uint32) {
 	}
 }
 
-// noteLost notes that the value of a key with the tag is removed or replaced.
-func (s *shard) noteLost(tag uint32) {
-	if len(s.awaits.groups) == 0 {
-		return
+// noteLost notes that the value of the record in the cell, with the tag, is removed or replaced.
+func (s *shard) noteLost(tag uint32, ref handle) {
+	if len(s.awaits.groups) != 0 {
+		s.loseOf(tag, ref)
 	}
+}
+
+func (s *shard) loseOf(tag uint32, ref handle) { s.lose(s.tagApartOf(tag, ref)) }
+
+// lose is noteLost of a key with the tag, told apart.
+func (s *shard) lose(tag uint32) {
 	for a := s.awaits.keys[tag]; a != nil; a = a.chain {
 		if a.grouped() {
 			a.details.lost = true
@@ -60,9 +67,9 @@ func (s *shard) noteLost(tag uint32) {
 	}
 }
 
-// noteAllLost notes that all values of a partition are removed.
-func (s *shard) noteAllLost(partition uint16) {
-	for a := s.awaits.groups[partition]; a != nil; a = a.details.beside.next {
+// noteAllLost notes that all values of a section are removed.
+func (s *shard) noteAllLost(section uint16) {
+	for a := s.awaits.groups[section]; a != nil; a = a.details.beside.next {
 		a.details.lost = true
 		s.noteDue(a)
 	}
@@ -70,8 +77,8 @@ func (s *shard) noteAllLost(partition uint16) {
 
 // Signal has those served that wait for a key in groups, as if its value were another one.
 func (t Txn) Signal(key []byte) {
-	tag := tagOf(t.s.seed.Load(), key)
-	t.s.noteLost(tag)
+	tag := t.s.tagApart(t.section, key)
+	t.s.lose(tag)
 	t.s.noteAwaited(tag)
 }
 
@@ -85,9 +92,10 @@ func (s *shard) noteDue(a *awaited) {
 	default:
 		return
 	}
-	d := s.awaits.dueIn(a.partition)
+	p := PartitionOf(a.section)
+	d := s.awaits.dueIn(p)
 	if d == nil {
-		d = &dueKeys{partition: a.partition}
+		d = &dueKeys{partition: p}
 		s.awaits.due = append(s.awaits.due, d)
 	}
 	a.due = &dueKey{key: a, of: d, prev: d.last}
@@ -225,7 +233,7 @@ func (s *shard) serve(a *awaited, left *budget, deliver *[]func()) {
 
 // serveAll serves a queue without a group. It reports false if it has to go on later.
 func (s *shard) serveAll(a *awaited, left *budget, deliver *[]func()) (done bool) {
-	t, d := s.txn(a.partition), a.details
+	t, d := s.txn(a.section), a.details
 	var at *place
 	end, there := s.endOf(t, a)
 	if d != nil {
@@ -277,7 +285,7 @@ func (a *awaited) stays(p Position) {
 // serveGroup serves the queue of a group, up to the first who finds nothing. It reports false if it has to go on
 // later.
 func (s *shard) serveGroup(a *awaited, left *budget, deliver *[]func()) (done bool) {
-	t, d := s.txn(a.partition), a.details
+	t, d := s.txn(a.section), a.details
 	for a.first != nil && a.turn == 0 {
 		end, there := s.endOf(t, a)
 		if there && !d.lost && !a.first.position().less(end) {
@@ -308,7 +316,7 @@ func (s *shard) serveRetries(a *awaited, left *budget, deliver *[]func()) (done 
 		}
 		w := d.retries[n-1]
 		w.extra.retried, d.retries = false, d.retries[:n-1]
-		s.serveOne(s.txn(a.partition), w, left, deliver)
+		s.serveOne(s.txn(a.section), w, left, deliver)
 	}
 	return true
 }
@@ -330,14 +338,17 @@ func (s *shard) endOf(t Txn, a *awaited) (end Position, there bool) {
 // ended.
 func (s *shard) serveOne(t Txn, w *Waiter, left *budget, deliver *[]func()) (ended bool) {
 	left.spend(1 + w.keys()/keysPerStep)
+	if !w.Claims {
+		f, over, steps := s.e.servers.Serve(t, w)
+		left.spend(steps)
+		if f != nil {
+			*deliver = append(*deliver, f)
+		}
+		ended = over
+	}
 	if w.Claims {
 		*deliver = append(*deliver, s.e.servers.Tell(w, s.giveTurn(t, w)))
 		return true
-	}
-	f, ended, steps := s.e.servers.Serve(t, w)
-	left.spend(steps)
-	if f != nil {
-		*deliver = append(*deliver, f)
 	}
 	if ended {
 		s.leave(w)
@@ -345,9 +356,9 @@ func (s *shard) serveOne(t Txn, w *Waiter, left *budget, deliver *[]func()) (end
 	return ended
 }
 
-// txn is the right to work on a partition of the shard, which is locked.
-func (s *shard) txn(p uint16) Txn {
-	return Txn{s: s, p: s.partition(p), number: p, within: true}
+// txn is the right to work on a section of the shard, which is locked.
+func (s *shard) txn(section uint16) Txn {
+	return Txn{s: s, p: s.partition(section), section: section, within: true}
 }
 
 // Now returns the time that decides what is expired, in unix milliseconds.

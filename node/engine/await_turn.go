@@ -1,10 +1,11 @@
 package engine
 
-// A claim is a waiter that is told to pop instead of being served, since its command names keys of other
-// nodes too. It has its turn then: it is in no queue any more, and nobody behind it is served until the turn is
-// ended, whatever is pushed meanwhile: otherwise those behind it would take what it was told of, again and
-// again. Commands that have not waited may take it. Where nobody takes anything away, because the waiters have
-// positions and no group, a claim needs no turn.
+// A claim is a waiter that is told to pop instead of being served, since its command names keys of
+// other nodes too, or takes long. It has its turn then: it is in no queue any more, and nobody
+// behind it is served until the turn is ended, whatever is pushed meanwhile: otherwise those behind
+// it would take what it was told of, again and again. Commands that have not waited may take it.
+// Where nobody takes anything away, because the waiters have positions and no group, a claim needs
+// no turn.
 
 // Turn is that of a claim at one of its keys.
 type Turn struct {
@@ -14,15 +15,15 @@ type Turn struct {
 
 // HasTurn reports whether a claim has its turn at a key, in a group unless that is nil.
 func (t Txn) HasTurn(typ Type, group, key []byte) bool {
-	a := t.s.awaits.find(t.number, typ, group, tagOf(t.s.seed.Load(), key), string(key))
+	a := t.s.awaits.find(t.section, typ, group, t.s.tagApart(t.section, key), string(key))
 	return a != nil && a.turn != 0
 }
 
 // EndTurn ends the turn of a claim at a key, and serves those behind it, if it is not over.
-func (e *Engine) EndTurn(partition uint16, typ Type, group, key []byte, turn uint64, nowMilli int64) {
-	t := e.Lock(partition, nowMilli)
+func (e *Engine) EndTurn(section uint16, typ Type, group, key []byte, turn uint64, nowMilli int64) {
+	t := e.Lock(section, nowMilli)
 	defer t.Unlock()
-	a := t.s.awaits.find(partition, typ, group, tagOf(t.s.seed.Load(), key), string(key))
+	a := t.s.awaits.find(section, typ, group, t.s.tagApart(section, key), string(key))
 	if a != nil && a.turn == turn {
 		a.turn = 0
 		t.s.noteDue(a)

@@ -4,7 +4,7 @@ import "fmt"
 
 // checkLimit refuses a limit in which not every shard could have its few pages.
 func (e *Engine) checkLimit(n int64) error {
-	smallest := smallest(len(e.shards), e.pool.outside.Load(), e.pool.pageSize)
+	smallest := smallest(len(e.shards), e.pool.outside.Load(), e.pool.pageSize) + e.fixed.Load() - fixedSize(len(e.shards))
 	if n < smallest {
 		const mb = 1 << 20
 		return fmt.Errorf("a limit of %d bytes is too small for %d shards: the smallest is %dmb", n, len(e.shards), (smallest+mb-1)/mb)
@@ -31,7 +31,7 @@ func smallest(shards int, outside int64, pageSize int) int64 {
 }
 
 // fixedSize is what an engine of n shards has from the start.
-func fixedSize(n int) int64 { return engineSize + int64(n)*shardSize + Partitions*partitionSize }
+func fixedSize(n int) int64 { return engineSize + int64(n)*shardSize + tableSize }
 
 // CheckMaxBytes returns the error with which SetMaxBytes would refuse a limit before it changes anything.
 func (e *Engine) CheckMaxBytes(n int64) error {
@@ -49,26 +49,47 @@ func (e *Engine) CheckMaxBytes(n int64) error {
 // reached because nothing more may be evicted; in the last case the limit holds nevertheless, for
 // everything new.
 func (e *Engine) SetMaxBytes(n int64) error {
+	return e.SetMaxBytesWhile(n, func() bool { return true })
+}
+
+// SetMaxBytesWhile is SetMaxBytes, but evicts no more when still returns false, or when another limit
+// is set meanwhile, which then counts.
+func (e *Engine) SetMaxBytesWhile(n int64, still func() bool) error {
 	if err := e.CheckMaxBytes(n); err != nil {
 		return err
 	}
+	turn := e.limits.Add(1)
 	e.limitMu.Lock()
 	defer e.limitMu.Unlock()
+	newest := func() bool { return e.limits.Load() == turn }
+	if !newest() {
+		return nil
+	}
 	e.limit.Store(n)
-	defer e.pool.max.Store(n)
+	defer func() {
+		if newest() {
+			e.pool.max.Store(n)
+		}
+	}()
 	// The limit follows what is freed, at a distance. So commands find memory meanwhile even if all that
 	// can be freed is in one shard, which is locked for that. If they take as much as is freed for long,
 	// the limit drops below what is used, and they help.
 	taken := func() int64 { return e.pool.used.Load() + e.pool.reserved.Load() }
 	page := int64(e.pool.pageSize)
 	patience := shrinkPatience * ((taken()-n)/page + 1)
-	for now := taken(); now > n; now = taken() {
+	for now := taken(); now > n && newest() && still(); now = taken() {
 		distance := shrinkSlack * page
 		if patience--; patience < 0 {
 			distance = -page
 		}
 		e.pool.max.Store(max(n, min(e.pool.max.Load(), now+distance)))
-		if !e.makeRoom() && taken() >= now { // nor has anybody else
+		further := e.makeRoom()
+		// The indexes follow, or all records would have to go for indexes that nobody needs any more.
+		for i, n := 0, tidyAtOnce; n == tidyAtOnce || !further && i < len(e.shards); i++ {
+			n = e.tidyNext()
+			further = further || n > 0
+		}
+		if !further && taken() >= now { // nor has anybody else
 			return fmt.Errorf("cannot shrink to %d bytes: %w", n, ErrMemory)
 		}
 	}

@@ -23,8 +23,10 @@ func (e *Engine) checkSums(tb testing.TB) {
 		s := &e.shards[i]
 		var got Sums
 		records, live := 0, int(s.keys())
-		for p := range s.partitions {
-			got.Index += s.checkIndex(tb, &s.partitions[p], s.partitions[p].buckets)
+		for d := range uint8(Databases) {
+			for p := range s.tableInUse(d) {
+				got.Index += s.checkIndex(tb, &s.table(d)[p], s.table(d)[p].buckets)
+			}
 		}
 		for _, d := range s.dropped.list {
 			buckets := d.buckets
@@ -63,7 +65,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 	}
 	pages += e.pool.indexPages.Load()
 	large += e.large.staged.Load() + e.large.leaving.Load() + e.large.warmBytes.Load() + e.large.checkExtents(tb)
-	if want := e.fixed + pages*e.pool.pageCost() + large + e.pool.outside.Load() + e.feeds.charged.Load(); e.pool.used.Load() != want {
+	if want := e.fixed.Load() + pages*e.pool.pageCost() + large + e.pool.outside.Load() + e.feeds.charged.Load(); e.pool.used.Load() != want {
 		tb.Errorf("%d bytes are counted as used, %d are: %d pages, %d bytes of large bodies", e.pool.used.Load(), want, pages, large)
 	}
 }
@@ -226,14 +228,24 @@ func (l *largeSpace) checkExtents(tb testing.TB) int64 {
 	return int64(fresh) * extentSize
 }
 
-// checkCounts compares Counts with Count.
+// checkCounts compares Counts and CountsIn with Count and CountSection.
 func (e *Engine) checkCounts(tb testing.TB) {
 	tb.Helper()
-	var counts [Partitions]uint32
+	var counts, sum [Partitions]uint32
 	e.Counts(&counts)
+	for d := range uint8(Databases) {
+		var in [Partitions]uint32
+		e.CountsIn(d, &in)
+		for p, n := range in {
+			if want := e.CountSection(Section(uint16(p), d)); int(n) != want {
+				tb.Errorf("%d keys are in partition %d of database %d, not %d", n, p, d, want)
+			}
+			sum[p] += n
+		}
+	}
 	for p, n := range counts {
-		if want := e.Count(uint16(p)); int(n) != want {
-			tb.Errorf("%d keys are in partition %d, not %d", n, p, want)
+		if want := e.Count(uint16(p)); int(n) != want || n != sum[p] {
+			tb.Errorf("%d keys are in partition %d, not %d, nor %d", n, p, want, sum[p])
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestNoMoreIsCommitted(t *testing.T) {
 	used := e.Used()
 	for _, n := range []int{300_000, 3 << 20, 40 << 20} {
 		refused(fmt.Sprint("a value of ", n), set(2, "huge", make([]byte, n)))
-		st, err := e.Stage([]byte("staged"), n)
+		st, err := e.Stage(0, []byte("staged"), n)
 		if err == nil {
 			err = st.Skip(n)
 			st.Discard()

@@ -54,7 +54,7 @@ func TestConcurrentUsers(t *testing.T) {
 }
 
 func concurrentStep(t *testing.T, e *Engine, r *rand.Rand, buf []byte) {
-	p, number := uint16(r.IntN(64)), uint64(r.IntN(3000))
+	p, number := Section(uint16(r.IntN(64)), uint8(r.IntN(3)*7)), uint64(r.IntN(3000))
 	key := binary.LittleEndian.AppendUint64(nil, number)
 	switch op := r.IntN(1011); {
 	case op < 500:
@@ -85,8 +85,10 @@ func concurrentStep(t *testing.T, e *Engine, r *rand.Rand, buf []byte) {
 		}
 	case op < 997:
 		e.Sweep(int64(r.IntN(2))*1001, 10)
+	case op < 998:
+		e.Drop(PartitionOf(p))
 	case op < 999:
-		e.Drop(p)
+		e.Clear(p)
 	case op < 1010:
 		concurrentLarge(t, e, r, buf, p, number)
 	default:
@@ -104,7 +106,7 @@ func concurrentLarge(t *testing.T, e *Engine, r *rand.Rand, buf []byte, p uint16
 	number %= 10
 	key := binary.LittleEndian.AppendUint64([]byte("large"), number)
 	value := checkedValue(buf[:10_000+r.IntN(len(buf)-10_000)], number, r.Uint32())
-	if st, err := e.Stage(key, len(value)); err == nil {
+	if st, err := e.Stage(p, key, len(value)); err == nil {
 		for err == nil && st.Left() > 0 {
 			err = st.Write(value[len(value)-st.Left():][:min(st.Left(), 70_000)])
 		}

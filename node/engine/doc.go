@@ -1,8 +1,8 @@
 // Package engine stores the keys and values of a node: in memory outside the Go heap, within a hard
 // limit, and without heap allocations. It knows nothing of networks, protocols or commands.
 //
-//	Engine ─┬─ shard (a lock) ─┬─ partition ── index: buckets of tags and handles ─┐
-//	        │   partition mod  ├─ partition ── ...                                 │ handle
+//	Engine ─┬─ shard (a lock) ─┬─ section ── index: buckets of tags and handles ───┐
+//	        │   partition mod  ├─ section ── ...                                   │ handle
 //	        │   shards         ├─ small queue: a log of pages  <───────────────────┤
 //	        │                  │     header │ expiry? │ key │ value │ next record  │
 //	        │                  ├─ main queue: pages by class of cells, a clock each <
@@ -18,12 +18,14 @@
 // A record enters the main queue while there is memory, and the small queue when memory is full
 // (evict_small.go). It leaves the small queue for the main one if it was used, and for good if not.
 // It leaves the main queue when a hand finds it unused (evict_clock.go). Both queues are in the
-// shard of the record's partition. Memory moves between sizes and shards in pages: the hand that is
+// shard of the record's section. Memory moves between sizes and shards in pages: the hand that is
 // furthest behind in time gives, and sparse pages are emptied into others (page_compact.go).
 // evict_room.go has the order in which victims are looked for, budget.go enforces the limit.
 //
 // # Terms
 //
+//   - section: the keys of one partition in one database (section.go). A partition is its own section of
+//     database 0. Keys of one name in several databases have only their tag and their lock in common.
 //   - record: an item as stored; its body is the key directly followed by the value.
 //   - cell: a piece of a page. All cells of a page have one size, their class: steps of 8 bytes up
 //     to 512, then sixteen classes a doubling. A cell holds a record, a part, a head, or a piece of
@@ -39,14 +41,15 @@
 //   - extent: a range of addresses for one large body. The body has one owner (a record, a part, or
 //     the caller that stages it) and any number of pins, which keep it unchanged for readers without
 //     a lock.
-//   - crowd: the second index of a partition that is flooded with keys of like tags.
+//   - crowd: the second index of a section that is flooded with keys of like tags.
+//   - table: the indexes of a database, one for each partition.
 //   - position: a tag with its bits reversed, the order in which Walk goes. It names the same place
 //     in an index of any size on any node, so a cursor outlives growth and moves.
 //
 // # Types
 //
 // A shard is what its lock protects, and the operations of a Txn. Each of its subjects is a type of
-// its own with the fields that only it changes, embedded by value: indexes (the partitions'
+// its own with the fields that only it changes, embedded by value: indexes (the sections'
 // indexes), dropped (doomed ones), slabs (pages of cells), small and clocks (the two queues),
 // ghosts, copies, values (those with parts) and shardFeeds (logs for receivers). They refer to
 // their shard for what concerns several of them. cells is shared by all shards: it reads records,
@@ -54,6 +57,9 @@
 //
 // # Invariants
 //
+//   - Database 0 takes no byte for the others. The table of another database, 80 KiB, is made and charged
+//     with the first key in it, stays, and counts as Fixed. If there is no memory for the table, that key
+//     is refused, however small it is.
 //   - Memory is charged to pool.used before it is touched, and refunded after it was given back to
 //     the system; used never exceeds max. Indexes, records, bookkeeping, free cells and pages kept
 //     for reuse all count. The part on the Go heap is Fixed.
@@ -61,12 +67,12 @@
 //     together do not exceed max. What nobody can evict (staged and pinned bodies, what the caller
 //     charges, logs) is refused beyond reclaimable. So small records find memory in each shard,
 //     and nobody who holds a shard waits for memory that others hold.
-//   - A live record is in exactly one index: that of its partition, which its header names, or a
-//     doomed index that was that partition's until it was dropped. So a record can be found from
-//     its cell, to be evicted or moved. Only between newRecord and the insertion is it in none.
+//   - A live record is in exactly one index: that of its section, which its header and the byte behind
+//     its key name, or a doomed index that was that section's until it was dropped. So a record can be
+//     found from its cell, to be evicted or moved. Only between newRecord and the insertion is it in none.
 //   - A page bears the mark of the shard that has it. A page whose mark is of an older generation
 //     is left to the Reset that ended that generation; nobody else touches it.
-//   - A dropped partition is empty at once. Its records are no keys any more, and no eviction or
+//   - A dropped partition, or section, is empty at once. Its records are no keys any more, and no eviction or
 //     expiry of them is counted; but they count as memory (Values, Volatile, Index, Used) until Drop, or
 //     after Forget the sweep, has freed them.
 //   - The cell of a free record has TypeNone in its first word. Cells from page.bump on were never
@@ -97,7 +103,7 @@
 // for a slice of background work. A goroutine that holds one shard only tries to lock others, to
 // take memory from them; only lockAll takes all, in ascending order, and holds none before. resetMu
 // and limitMu are outermost. pool.mu and largeSpace.mu are innermost, but that a mapping.Space
-// locks its own mutex under them, and under feeds.mu. Staging a large value and releasing a pin
+// locks its own mutex under them, under feeds.mu and under tablesMu. Staging a large value and releasing a pin
 // hold no shard; to make room they lock one shard after the other. Touch takes no lock at all: it
 // only reads, and relies on nothing that it reads (index_touch.go). page.owner, clocks.coldStamp
 // and the pool's counters are atomics that others read as hints, and check under the lock.
@@ -108,12 +114,14 @@
 //
 // # Holds
 //
-// A partition can be held for longer than a lock (hold.go). The shard's lock protects the list of
+// A partition, with all its sections, can be held for longer than a lock (hold.go). The shard's lock protects the list of
 // holds, and whoever locks a partition looks at it. In a held partition no record expires or is
 // evicted, but for the holder at the time when the hold began. Compaction may move the records.
 //
 // # Feeds
 //
+//   - A partition is fed, copied and snapshotted with all its sections. An effect on a key names its
+//     section.
 //   - Before a shard is unlocked, the log has what each changed key of a fed partition holds.
 //     Deletes are logged at once, whatever the reason. A record that moves between cells has not
 //     changed. Without a feed this costs a test of shard.noting at each change, of
@@ -178,8 +186,10 @@
 //
 // # Formats
 //
-// A header keeps bit 63 for databases: it will say that the key's last byte is the database. Type 7
-// in a header says that the value tells its type, so types beyond stream need no bit. An effect's
+// Bit 63 of a header, and of an effect's word, says that the key's last byte is its database. It is not
+// set in database 0: while no other database is used, all effects are such as older members know. Where
+// a partition has keys in database 0 only, a clear of that database is one of the partition. Type 7 in a
+// header says that the value tells its type, so types beyond stream need no bit. An effect's
 // word has its length and five bits of kind; all kinds from begin on have the same layout, so an
 // engine can tell an effect of a newer one from a broken stream (UnknownEffect). The caller of
 // CheckEffects also says which types it knows. The cluster's level sees to it that no member is

@@ -1,25 +1,26 @@
 package engine
 
 import (
+	"math/bits"
 	"runtime"
 	"slices"
 )
 
-// A partition is dropped in two steps. Under one short lock its index is taken away whole, so that
-// the partition is empty at once. Then the records in that index are freed in slices, and the lock
+// A partition is dropped in two steps. Under one short lock its indexes are taken away whole, so that
+// the partition is empty at once, in all databases. Then the records in those indexes are freed in slices, and the lock
 // is released in between: by Drop, by Sweep after Forget, and by a command that needs memory,
 // before it evicts anything. Meanwhile eviction, expiry and compaction may meet a doomed record by
 // its cell, and find its entry like any other's.
 
-// doomed is the index of a dropped partition until it is freed: first all its records, then, when
+// doomed is the index of a dropped section until it is freed: first all its records, then, when
 // nobody looks for any in it any more, its buckets.
 type doomed struct {
 	partition
-	number  uint16  // of the partition that it belonged to
+	section uint16  // that it belonged to
 	mark    mark    // of the shard then
 	emptied bool    // of all records
 	left    uint32  // buckets from here on are emptied, or freed if all are emptied
-	beside  *doomed // the partition's crowd
+	beside  *doomed // the index's crowd
 }
 
 // dropped are the doomed indexes of a shard.
@@ -35,37 +36,72 @@ const (
 	drainBytes = 4 << 10
 )
 
-// Drop removes everything from the partition and returns how many keys that were. The partition is
-// empty at once for everyone, and later writes stay. When Drop returns, the memory of its old
-// content is free. Others wait for one slice of that work at most.
-func (e *Engine) Drop(p uint16) (keys int) {
-	s := e.shardOf(p)
-	d, keys := s.dropped.doom(p)
-	s.dropped.drainAll(d)
+// sections are some of one partition: those of the databases from one up to another, which is not
+// meant.
+type sections struct {
+	partition uint16
+	from, to  uint8
+}
+
+// allOf is all sections of a partition.
+func allOf(p uint16) sections { return sections{p, 0, Databases} }
+
+// onlyOf is a section as sections.
+func onlyOf(section uint16) sections {
+	return sections{PartitionOf(section), DatabaseOf(section), DatabaseOf(section) + 1}
+}
+
+// Drop removes everything from the partition, in all databases, and returns how many keys that were.
+// The partition is empty at once for everyone, and later writes stay. When Drop returns, the memory of
+// its old content is free. Others wait for one slice of that work at most.
+func (e *Engine) Drop(p uint16) (keys int) { return e.drop(allOf(p)) }
+
+// Clear is Drop of one section.
+func (e *Engine) Clear(section uint16) (keys int) { return e.drop(onlyOf(section)) }
+
+func (e *Engine) drop(of sections) (keys int) {
+	s := e.shardOf(of.partition)
+	s.mu.Lock()
+	all, keys := s.dropped.doomAll(of)
+	s.mu.Unlock()
+	s.dropped.drainAll(all)
 	return keys
 }
 
 // DropUnheld is Drop, unless the partition is held: then it does nothing, and returns the hold. It does
 // nothing either if still, which is called under the shard's lock, says so: what is written behind a
 // change of its answer is not dropped.
-func (e *Engine) DropUnheld(p uint16, still func() bool) *Hold {
-	s := e.shardOf(p)
+func (e *Engine) DropUnheld(p uint16, still func() bool) *Hold { return e.dropUnheld(allOf(p), still) }
+
+// ClearUnheld is DropUnheld of one section. The hold is on its partition.
+func (e *Engine) ClearUnheld(section uint16, still func() bool) *Hold {
+	return e.dropUnheld(onlyOf(section), still)
+}
+
+func (e *Engine) dropUnheld(of sections, still func() bool) *Hold {
+	s := e.shardOf(of.partition)
 	s.mu.Lock()
-	h := s.holder(p)
-	var d *doomed
+	h := s.holder(of.partition)
+	var all []*doomed
 	if h == nil && still() {
-		if d, _ = s.dropped.doomLocked(p); d != nil {
-			s.noteAllLost(p)
+		all, _ = s.dropped.doomAll(of)
+		for _, d := range all {
+			s.noteAllLost(d.section)
 		}
 	}
 	s.unlockServing()
-	s.dropped.drainAll(d)
+	s.dropped.drainAll(all)
 	return h
 }
 
 // Forget is Drop for a caller that does not wait: the partition is empty at once, and the memory of
 // its old content becomes free when it is needed, or by Sweep.
-func (e *Engine) Forget(p uint16) { e.shardOf(p).dropped.doom(p) }
+func (e *Engine) Forget(p uint16) {
+	s := e.shardOf(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropped.doomAll(allOf(p))
+}
 
 // drainSlices is how many slices of forgotten partitions one Sweep frees.
 const drainSlices = 64
@@ -92,42 +128,51 @@ func (dr *dropped) drainFirst(budget int) bool {
 	return true
 }
 
-// drainAll frees d, if there is one.
-func (dr *dropped) drainAll(d *doomed) {
-	for d != nil && !dr.drainSlice(d, drainAtOnce) {
-		runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
+// drainAll frees doomed indexes.
+func (dr *dropped) drainAll(all []*doomed) {
+	for _, d := range all {
+		for !dr.drainSlice(d, drainAtOnce) {
+			runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
+		}
 	}
 }
 
-// doom takes the index of a partition away; nil if it has none.
-func (dr *dropped) doom(p uint16) (d *doomed, keys int) {
-	dr.s.mu.Lock()
-	defer dr.s.mu.Unlock()
-	return dr.doomLocked(p)
+// doomAll takes the indexes of sections away, and logs that they have no keys any more. Those that
+// are empty have none. The shard is locked.
+func (dr *dropped) doomAll(of sections) (all []*doomed, keys int) {
+	for left := dr.s.e.tablesInUse.Load() & (1<<of.to - 1<<of.from); left != 0; left &= left - 1 {
+		if d, n := dr.doom(Section(of.partition, uint8(bits.TrailingZeros32(left)))); d != nil {
+			all, keys = append(all, d), keys+n
+		}
+	}
+	if len(all) > 0 {
+		dr.s.feeds.logClear(of)
+	}
+	return all, keys
 }
 
-func (dr *dropped) doomLocked(p uint16) (d *doomed, keys int) {
-	part := dr.s.partition(p)
+// doom takes the index of a section away; nil if it has none. The shard is locked.
+func (dr *dropped) doom(section uint16) (d *doomed, keys int) {
+	part := dr.s.partition(section)
 	if part.buckets == 0 {
 		return nil, 0
 	}
-	dr.s.feeds.logClear(p)
-	keys = int(part.count) - dr.s.values.countUnfinished(p)
-	dr.s.values.leaveUnfinished(p)
-	d = dr.doomIndex(p, *part)
+	keys = int(part.count) - dr.s.values.countUnfinished(section)
+	dr.s.values.leaveUnfinished(section)
+	d = dr.doomIndex(section, *part)
 	if c := dr.s.cells.crowd(part); c != nil {
 		d.count -= c.count
 		d.crowd = 0
-		d.beside = dr.doomIndex(p, *c)
+		d.beside = dr.doomIndex(section, *c)
 		dr.s.indexes.put(part.crowd, int(partitionSize))
 	}
 	*part = partition{}
-	dr.s.era++
+	dr.s.eras[DatabaseOf(section)]++
 	return d, keys
 }
 
-func (dr *dropped) doomIndex(number uint16, p partition) *doomed {
-	d := &doomed{partition: p, number: number, mark: dr.s.mark, left: p.buckets}
+func (dr *dropped) doomIndex(section uint16, p partition) *doomed {
+	d := &doomed{partition: p, section: section, mark: dr.s.mark, left: p.buckets}
 	dr.list = append(dr.list, d)
 	dr.s.e.spares[doomedRecords].Add(1)
 	return d
@@ -204,15 +249,15 @@ func (dr *dropped) freeEntries(d *doomed, b *bucket) (cost int) {
 	return cost
 }
 
-// indexOf is the index that names the record of partition number in cell ref: the partition's, or a
-// dropped one.
-func (dr *dropped) indexOf(number uint16, tag uint32, ref handle) *partition {
-	p := dr.s.partition(number)
+// indexOf is the index that names the record of a section in cell ref: the section's, or a dropped
+// one.
+func (dr *dropped) indexOf(section uint16, tag uint32, ref handle) *partition {
+	p := dr.s.partition(section)
 	if len(dr.list) == 0 || dr.s.indexes.find(p, tag, ref).found() {
 		return p
 	}
 	for _, d := range dr.list {
-		if d.number == number && !d.emptied && dr.s.indexes.find(&d.partition, tag, ref).found() {
+		if d.section == section && !d.emptied && dr.s.indexes.find(&d.partition, tag, ref).found() {
 			return &d.partition
 		}
 	}

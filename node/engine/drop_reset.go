@@ -43,9 +43,11 @@ func (s *shard) renounce(seed uint64) {
 	defer s.mu.Unlock()
 	s.feeds.clear()
 	s.mark += generation
-	s.era++
 	s.seed.Store(seed)
-	clear(s.partitions)
+	for d := range uint8(Databases) {
+		clear(s.tableInUse(d))
+		s.eras[d]++
+	}
 	s.e.spares[doomedRecords].Add(-int32(len(s.dropped.list)))
 	s.dropped.list = nil
 	s.slabs.kinds = [numSlabs]slab{}

@@ -35,9 +35,9 @@ type Config struct {
 	Share    int64         // a value with parts grows to a Share-th of MaxBytes (Parts.MayGrow); 0: to all of it
 	Outside  int64         // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
 	Servers  Servers       // of those that wait for keys; needed by Await
-	// Announce is called for an event of a key, with its shard locked; nil: nobody wants to know. It must not
-	// call the engine. key is a view, valid until it returns. Nothing is announced of copies.
-	Announce func(key []byte, event Event)
+	// Announce is called for an event of a key of a section, with its shard locked; nil: nobody wants to know. It
+	// must not call the engine. key is a view, valid until it returns. Nothing is announced of copies.
+	Announce func(section uint16, key []byte, event Event)
 	// Revoke is called when a key changes that was marked, and Changed for each change after TellChanges, both
 	// with the key's shard locked. They must not call the engine. actor is who changes it (Txn.As), or 0.
 	// key is a view, valid until they return. A mark may be told for another key than its own.
@@ -54,16 +54,20 @@ type Engine struct {
 	classes classes
 	large   *largeSpace
 	pool    pool
-	indexes arena // behind the shards' partitions
+	indexes arena // behind the tables of indexes, see section.go
 	ghosts  arena // the shards' ghosts, one behind the other
 	balance balance
-	fixed   int64 // bytes that are there from the start
-	share   int64 // see Config
+	fixed   atomic.Int64 // bytes that are there from the start, and tables
+	share   int64        // see Config
+
+	tablesMu    sync.Mutex    // protects who makes a table, and stands behind the shards' locks
+	tablesInUse atomic.Uint32 // a bit for each database whose table has memory
 
 	shardShift   uint8 // logarithm of the number of shards
 	shards       []shard
 	resetMu      sync.Mutex    // outermost lock: one Reset at a time
 	limitMu      sync.Mutex    // outermost lock: one SetMaxBytes at a time
+	limits       atomic.Int64  // how many limits were set: the newest counts
 	limit        atomic.Int64  // what pool.max is, or becomes
 	crowdSeed    maphash.Seed  // known to nobody outside
 	sweeper      atomic.Uint32 // page where Sweep goes on
@@ -74,7 +78,7 @@ type Engine struct {
 	incarnations atomic.Uint32
 	pinnedParts  atomic.Int64 // bytes that ValuePins keep
 	servers      Servers
-	announces    func(key []byte, event Event)
+	announces    func(section uint16, key []byte, event Event)
 	revoke       func(w Watch, key []byte, actor uint64)
 	changed      func(key []byte, actor uint64)
 	announcesNew atomic.Bool
@@ -107,7 +111,7 @@ func New(cfg Config) (*Engine, error) {
 		e.forms[typ] = form
 	}
 	e.pool.outside.Store(cfg.Outside)
-	e.fixed = fixedSize(n)
+	e.fixed.Store(fixedSize(n))
 	pageSize := pageSizeFor(n, cfg.MaxBytes)
 	e.pool.pageSize = pageSize
 	if err := e.checkLimit(cfg.MaxBytes); err != nil {
@@ -119,12 +123,11 @@ func New(cfg Config) (*Engine, error) {
 	e.balance.share.Store(startShare)
 	e.pool.max.Store(cfg.MaxBytes)
 	e.limit.Store(cfg.MaxBytes)
-	e.pool.used.Store(e.fixed + cfg.Outside)
+	e.pool.used.Store(e.fixed.Load() + cfg.Outside)
 	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
 	e.pool.reserved.Store(int64(n) * ownPages * e.pool.pageCost())
 	e.pool.blocks.strained, e.share, e.servers = cfg.Strained, cfg.Share, cfg.Servers
 	e.announces, e.revoke, e.changed = cfg.Announce, cfg.Revoke, cfg.Changed
-	partitions := partitionTable(&e.indexes)
 	for i := range e.shards {
 		s := &e.shards[i]
 		s.e, s.number = e, i
@@ -136,7 +139,8 @@ func New(cfg Config) (*Engine, error) {
 		s.units = &units{ended: sync.Cond{L: &s.mu}}
 		s.seed.Store(cfg.Seed)
 		s.mark = mark(i) + 1
-		s.partitions = partitions[i*Partitions/n : (i+1)*Partitions/n]
+		s.tables = partitionTables(&e.indexes)[i*Partitions/n:]
+		s.partitions = s.tables[:Partitions/n]
 		s.dice = uint32(i) + 1
 		s.clocks.pool, s.clocks.squeezed = &e.pool, noClass
 	}
@@ -187,7 +191,7 @@ func (e *Engine) reserveFor(reach, window int64) error {
 	if e.pool.table, err = reserve(pages*int(pageMetaSize), 0); err != nil {
 		return err
 	}
-	if e.indexes, err = reserve(Partitions*int(partitionSize), 0); err != nil {
+	if e.indexes, err = reserve(Databases*int(tableSize), 0); err != nil {
 		return err
 	}
 	if e.ghosts, err = reserve(e.ghostReach()*len(e.shards)*ghostSetSize, 0); err != nil {
@@ -199,9 +203,10 @@ func (e *Engine) reserveFor(reach, window int64) error {
 	e.pool.cells = &e.cells
 	e.pool.pages = pageTable(&e.pool.table, pages)
 	e.pool.blocks.init(pages, pageSize)
-	if !e.indexes.grow(0, 0, int64(Partitions)*partitionSize) {
+	if !e.indexes.grow(0, 0, tableSize) {
 		return ErrMemory
 	}
+	e.tablesInUse.Store(1)
 	return nil
 }
 
@@ -266,41 +271,5 @@ func (e *Engine) unlockAll() {
 	}
 }
 
-func (s *shard) partition(p uint16) *partition { return &s.partitions[p>>s.e.shardShift] }
-
+// shardOf is the shard of a partition, or of a section.
 func (e *Engine) shardOf(p uint16) *shard { return &e.shards[int(p)&(len(e.shards)-1)] }
-
-// Count returns how many keys the partition has, including expired ones that are not removed yet.
-// After Close it has none.
-func (e *Engine) Count(p uint16) int {
-	s := e.shardOf(p)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.partitions == nil {
-		return 0
-	}
-	return int(s.partition(p).count) - s.values.countUnfinished(p)
-}
-
-// Counts sets counts to what Count returns for each partition. It locks each shard once, which takes less time
-// than it would to lock one for each partition.
-func (e *Engine) Counts(counts *[Partitions]uint32) {
-	clear(counts[:])
-	for i := range e.shards {
-		e.shards[i].addCounts(counts)
-	}
-}
-
-func (s *shard) addCounts(counts *[Partitions]uint32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.partitions == nil {
-		return
-	}
-	for p := s.number; p < Partitions; p += len(s.e.shards) {
-		counts[p] = s.partition(uint16(p)).count
-	}
-	for _, at := range s.values.unfinished {
-		counts[s.values.partitionOf(at)]--
-	}
-}

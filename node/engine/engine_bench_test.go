@@ -131,7 +131,7 @@ func benchLarge(b *testing.B, value []byte, set func(b *testing.B, e *Engine, bu
 
 func benchStage(b *testing.B, e *Engine, buf []byte, i uint64, value []byte) {
 	p, key := benchKey(buf, i)
-	st, err := e.Stage(key, len(value))
+	st, err := e.Stage(0, key, len(value))
 	if err == nil {
 		err = st.Write(value)
 	}

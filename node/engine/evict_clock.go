@@ -289,7 +289,7 @@ func (s *shard) evict(ref handle) {
 	h := s.cells.header(ref)
 	p, tag := s.recordTag(ref, h)
 	if s.e.Policy() == AllKeys && !s.dropped.isDoomed(p) {
-		s.ghosts.add(ghostOf(h.partition(), tag), mainCells)
+		s.ghosts.add(ghostOf(s.cells.section(ref, h), tag), mainCells)
 	}
 	s.discard(ref, p, tag, &s.sums.Evicted)
 }
@@ -318,9 +318,9 @@ func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
 // recordTag is the index that names a stored record, and its tag.
 func (s *shard) recordTag(ref handle, h header) (*partition, uint32) {
 	tag := s.tagOfRecord(ref, h)
-	return s.dropped.indexOf(h.partition(), tag, ref), tag
+	return s.dropped.indexOf(s.cells.section(ref, h), tag, ref), tag
 }
 
 func (s *shard) tagOfRecord(ref handle, h header) uint32 {
-	return tagOf(s.seed.Load(), s.cells.body(ref, h)[:h.keyLen()])
+	return tagOf(s.seed.Load(), s.cells.body(ref, h)[:h.nameLen()])
 }

@@ -1,5 +1,7 @@
 package engine
 
+import "math/bits"
+
 // A copy is a partition whose owner is another node. Nothing in it expires by this node's clock: the
 // owner may extend a record at the last moment, and says only what changed in a value with parts. So
 // an expired record stays until the owner's delete comes, or until the partition is this node's own.
@@ -66,12 +68,12 @@ func (e *Engine) SetCopy(p uint16, kind CopyKind) {
 	}
 }
 
-// of is the kind of copy that a partition of the shard is.
+// of is the kind of copy that a partition of the shard is, or that of a section.
 func (cs *copies) of(p uint16) CopyKind {
 	if cs.kind == nil {
 		return NoCopy
 	}
-	return cs.kind[p>>cs.s.e.shardShift]
+	return cs.kind[PartitionOf(p)>>cs.s.e.shardShift]
 }
 
 // has reports whether a partition of the shard is a copy.
@@ -120,8 +122,9 @@ func (cs *copies) evictSome() (evicted, class int) {
 		if round > 0 {
 			looks = looksCopies // all that there are were used
 		}
-		for range len(cs.s.partitions) + 1 { // of the first one the part that the hand had passed comes last
-			p := &cs.s.partitions[cs.at.partition]
+		indexes := bits.OnesCount32(cs.s.e.tablesInUse.Load()) * len(cs.s.partitions)
+		for range indexes + 1 { // of the first one the part that the hand had passed comes last
+			p := &cs.s.table(cs.at.database)[cs.at.partition]
 			if p.count > 0 && cs.kind[cs.at.partition] == SpareCopy {
 				evicted, class = cs.evictBuckets(p, &cs.at.bucket, &looks)
 				if c := cs.s.cells.crowd(p); evicted == 0 && c != nil {
@@ -131,7 +134,7 @@ func (cs *copies) evictSome() (evicted, class int) {
 					return evicted, class
 				}
 			}
-			cs.at = copyHand{partition: (cs.at.partition + 1) % len(cs.s.partitions)}
+			cs.step()
 		}
 	}
 	return 0, noClass
@@ -139,8 +142,21 @@ func (cs *copies) evictSome() (evicted, class int) {
 
 // copyHand is the place of the next record of a copy to be judged.
 type copyHand struct {
+	database      uint8
 	partition     int // by number / shards
 	bucket, crowd uint32
+}
+
+// step moves the hand to the next index.
+func (cs *copies) step() {
+	at := copyHand{database: cs.at.database, partition: cs.at.partition + 1}
+	if at.partition == len(cs.s.partitions) {
+		at.partition = 0
+		for at.database = (at.database + 1) % Databases; len(cs.s.tableInUse(at.database)) == 0; {
+			at.database = (at.database + 1) % Databases
+		}
+	}
+	cs.at = at
 }
 
 // evictBuckets judges the records that p names, a partition or its crowd, from a bucket on, until

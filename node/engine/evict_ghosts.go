@@ -29,8 +29,8 @@ const (
 // ghost is a remembered key: its set, and 16 bits to tell it by.
 type ghost uint64
 
-func ghostOf(p uint16, tag uint32) ghost {
-	return ghost((uint64(p)<<32 | uint64(tag)) * prime1)
+func ghostOf(section uint16, tag uint32) ghost {
+	return ghost((uint64(section)<<32 | uint64(tag)) * prime1)
 }
 
 // mark is never 0.

@@ -85,11 +85,11 @@ func (b *balance) adapt(h haunted) {
 
 // entrance returns the queue that a new record enters: the main queue if there is room for
 // everything, spare memory included, or if its key was evicted recently; else the small queue.
-func (s *shard) entrance(p uint16, tag uint32, h header) kind {
+func (s *shard) entrance(section uint16, tag uint32, h header) kind {
 	if s.e.Policy() != AllKeys || !s.e.pool.tight() || s.frugal || s.e.haveSpares() {
 		return mainCells
 	}
-	known := s.ghosts.take(ghostOf(p, tag))
+	known := s.ghosts.take(ghostOf(section, tag))
 	s.e.balance.adapt(known)
 	if known == unknown || s.heavy(h) || s.e.balance.share.Load() > doorShare {
 		return smallLog
@@ -257,7 +257,7 @@ func (q *small) judgeNew(c *candidate) {
 	case policy == AllKeys && h.uses() >= moveUses && q.promote(c):
 	default:
 		if policy == AllKeys && !q.s.dropped.isDoomed(c.p) {
-			q.s.ghosts.add(ghostOf(h.partition(), c.tag), smallLog)
+			q.s.ghosts.add(ghostOf(q.s.cells.section(c.ref, h), c.tag), smallLog)
 		}
 		q.s.discard(c.ref, c.p, c.tag, &q.s.sums.Evicted)
 	}

@@ -156,7 +156,8 @@ func (v *values) expireParts(ref handle, h header) (due int64, gone, again bool)
 	}
 	expire := v.s.e.forms[head.typ].Expire
 	if head.due <= v.s.now && expire != nil && !v.s.copies.has(h.partition()) {
-		t := Txn{s: v.s, p: v.s.dropped.indexOf(h.partition(), v.s.tagOfRecord(ref, h), ref), number: h.partition()}
+		section := v.s.cells.section(ref, h)
+		t := Txn{s: v.s, p: v.s.dropped.indexOf(section, v.s.tagOfRecord(ref, h), ref), section: section}
 		if v.s.dropped.isDoomed(t.p) {
 			return never, false, false
 		}
@@ -184,15 +185,17 @@ func (s *shard) expireBatch(w *pageSweep) {
 }
 
 // tidyNext lets the indexes of the next shard follow their counts, and their pages follow the
-// indexes.
-func (e *Engine) tidyNext() {
+// indexes. It returns by how many buckets they shrank, tidyAtOnce at most.
+func (e *Engine) tidyNext() (steps int) {
 	s := &e.shards[e.tidier.Add(1)&uint32(len(e.shards)-1)]
 	s.mu.Lock()
 	s.values.dropStash()
-	steps := tidyAtOnce
-	for i := range s.partitions {
-		steps -= s.indexes.tidy(&s.partitions[i], steps)
+	for d := range uint8(Databases) {
+		for i := range s.tableInUse(d) {
+			steps += s.indexes.tidy(&s.table(d)[i], tidyAtOnce-steps)
+		}
 	}
 	s.mu.Unlock()
 	s.indexes.gather()
+	return steps
 }

@@ -141,12 +141,12 @@ func (f *shardFeeds) log(r Receiver) *feedLog {
 	return f.logs[r]
 }
 
-// targetsOf are the receivers of partition p.
+// targetsOf are the receivers of a partition, or of that of a section.
 func (f *shardFeeds) targetsOf(p uint16) targets {
 	if f.targets == nil {
 		return 0
 	}
-	return f.targets[p>>f.s.e.shardShift]
+	return f.targets[PartitionOf(p)>>f.s.e.shardShift]
 }
 
 func (f *shardFeeds) setTargets(p uint16, t targets) {

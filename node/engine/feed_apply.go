@@ -56,23 +56,23 @@ func (e *Engine) Apply(effects []byte, shift, nowMilli int64, t Taker) error {
 
 // applySome applies effects on the shard of the first one and returns those behind them.
 func (e *Engine) applySome(effects []byte, shift, nowMilli int64, t Taker) (left []byte, err error) {
-	_, p, _, _ := NextEffect(effects)
-	s := e.shardOf(p)
-	txn := e.Lock(p, nowMilli)
+	_, section, _, _ := NextEffect(effects)
+	s := e.shardOf(section)
+	txn := e.Lock(section, nowMilli)
 	for n, bytes := 0, 0; n < applyAtOnce && bytes < applyBytes; n++ {
-		kind, p, key, size := NextEffect(effects)
+		kind, section, key, size := NextEffect(effects)
 		bytes += size
-		if kind == EffectNone || kind == EffectMark || kind == EffectLarge || kind == EffectUnit || e.shardOf(p) != s {
+		if kind == EffectNone || kind == EffectMark || kind == EffectLarge || kind == EffectUnit || e.shardOf(section) != s {
 			break
 		}
-		if t.Admits(p) {
+		if t.Admits(PartitionOf(section)) {
 			if kind == EffectClear {
-				d, _ := s.dropped.doomLocked(p)
+				all, _ := s.dropped.doomAll(clears(effects))
 				txn.Unlock()
-				s.dropped.drainAll(d)
+				s.dropped.drainAll(all)
 				return effects[size:], nil
 			}
-			txn.number, txn.p = p, s.partition(p)
+			txn.section, txn.p = section, s.partition(section)
 			err = txn.applyOne(kind, effects[:size], key, shift, t)
 		}
 		if err != nil {
@@ -104,9 +104,9 @@ func (t Txn) applySet(effect []byte, shift int64) {
 		at = ShiftExpiry(int64(binary.LittleEndian.Uint64(effect[wordSize:])), shift)
 	}
 	body := effect[h.bodyOffset():]
-	key, value := body[:h.keyLen()], body[h.keyLen():]
-	t.s.frugal = t.s.copies.spares(t.number)
-	stored := !t.s.isDue(t.number, at) && t.Set(key, value, h.typ(), at) == nil
+	key, value := body[:h.nameLen()], body[h.keyLen():]
+	t.s.frugal = t.s.copies.spares(t.section)
+	stored := !t.s.isDue(t.section, at) && t.Set(key, value, h.typ(), at) == nil
 	t.s.frugal = false
 	if !stored {
 		t.Delete(key)

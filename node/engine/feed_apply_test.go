@@ -28,6 +28,12 @@ func TestApplyMalformed(t *testing.T) {
 		"mark without its argument": word(markEffect(5, Mark{Kind: 1})),
 		"large":                     append(word(otherEffect(EffectLarge, 5, 1)), 'k'),
 		"delete without key":        word(otherEffect(EffectDelete, 5, 1)),
+		"set without database":      append(word(e.makeHeader(TypeString, 5, 0, 1, false)|databaseBit), 'v'),
+		"set in database 0":         append(word(e.makeHeader(TypeString, 5, 2, 1, false)|databaseBit), "k\x00v"...),
+		"delete in database 16":     append(word(otherEffect(EffectDelete, 5, 2)|databaseBit), "k\x10"...),
+		"clear of database 16":      append(word(otherEffect(EffectClear, 5, 1)|databaseBit), 16),
+		"clear with a key":          append(word(otherEffect(EffectClear, 5, 2)|databaseBit), "k\x01"...),
+		"clear with a name":         append(word(otherEffect(EffectClear, 5, 1)), 'k'),
 	} {
 		e.Drop(5)
 		if err := e.Apply(append(bytes.Clone(good), bad...), 0, 1, &takesAll{}); !errors.Is(err, ErrEffects) {
@@ -49,7 +55,7 @@ func TestApplyUnknown(t *testing.T) {
 		want   UnknownEffect
 	}{
 		"a type":         {append(word(e.makeHeader(typeElsewhere, 5, 1, 1, false)), "kv"...), UnknownEffect{EffectSet, typeElsewhere}},
-		"a database":     {append(word(e.makeHeader(TypeString, 5, 1, 1, false)|databaseBit), "kv"...), UnknownEffect{EffectSet, TypeString}},
+		"a unit's flag":  {append(word(otherEffect(EffectUnit, 5, 0)|databaseBit), "12345678"...), UnknownEffect{Kind: EffectUnit}},
 		"a kind":         {append(word(otherEffect(numEffects, 5, 1).withRest(3)), "12345678kabc"...), UnknownEffect{Kind: numEffects}},
 		"the last kind":  {append(word(otherEffect(kindMask, 5, 0)), "12345678"...), UnknownEffect{Kind: kindMask}},
 		"a clear's flag": {word(otherEffect(EffectClear, 5, 0) | expiryBit), UnknownEffect{Kind: EffectClear}},

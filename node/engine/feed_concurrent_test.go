@@ -12,6 +12,8 @@ import (
 
 const feedUserPartitions = 32
 
+var feedUserDatabases = [3]uint8{0, 1, Databases - 1}
+
 // feedFollower keeps a copy of some partitions up to date, as a sender and its receiver together.
 type feedFollower struct {
 	t       *testing.T
@@ -72,9 +74,13 @@ func (f *feedFollower) run(done *atomic.Bool) {
 
 // feedUserStep is a transaction of one to three changes.
 func feedUserStep(t *testing.T, e *Engine, r *rand.Rand, now *atomic.Int64, buf []byte) {
-	p := uint16(r.IntN(feedUserPartitions))
-	if r.IntN(2000) == 0 {
-		e.Drop(p)
+	p := Section(uint16(r.IntN(feedUserPartitions)), feedUserDatabases[r.IntN(3)])
+	switch r.IntN(4000) {
+	case 0:
+		e.Drop(PartitionOf(p))
+		return
+	case 1:
+		e.Clear(p)
 		return
 	}
 	x := e.Lock(p, now.Add(int64(r.IntN(2))))
@@ -91,6 +97,9 @@ func feedUserStep(t *testing.T, e *Engine, r *rand.Rand, now *atomic.Int64, buf 
 			n = r.IntN(100_000)
 		}
 		var err error
+		if r.IntN(4) == 0 {
+			x = x.Select(feedUserDatabases[r.IntN(3)])
+		}
 		switch r.IntN(8) {
 		case 0:
 			x.Delete(key)
@@ -145,7 +154,9 @@ func TestFeedConcurrently(t *testing.T) {
 	followers.Wait()
 	for _, f := range all {
 		for p := range uint16(feedUserPartitions) {
-			sameContents(t, e, f.replica, p, 0, now.Load())
+			for _, d := range feedUserDatabases {
+				sameContents(t, e, f.replica, Section(p, d), 0, now.Load())
+			}
 		}
 	}
 	if !all[1].again.Load() {

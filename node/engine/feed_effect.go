@@ -11,7 +11,8 @@ import (
 //
 //	set     header of the record │ expiry, if the header has one │ key │ value
 //	delete  word │ key
-//	clear   word                      the partition has no keys any more
+//	clear   word                      the partition has no keys any more, in all databases
+//	clear   word │ database           one of its sections has none
 //	mark    word │ argument
 //	large   word │ key                a value that is to be sent apart
 //	begin   word │ second │ key │ …   a value with parts, still without any; what it had is void
@@ -25,9 +26,10 @@ import (
 //
 //	bits 0-3, 4-5  zero (TypeNone)    bits 34-38  kind
 //	bits  6-17     partition          bits 39-62  length of what is behind the key
-//	bits 18-33     key length         bit  63     reserved, as in a header
+//	bits 18-33     key length         bit  63     the key's last byte is its database, as in a header
 //
-// A mark has its kind in place of the key's length. All kinds from begin on have a second word, so
+// Bit 63 is never set for keys of database 0, so members that do not know it understand all effects
+// where no other database is used. A mark has its kind in place of the key's length. All kinds from begin on have a second word, so
 // the length of an unknown kind is known. Its meaning is not, and it is refused with an
 // UnknownEffect.
 
@@ -58,7 +60,7 @@ const (
 	kindMask    = 1<<5 - 1
 	restShift   = valueShift + 5
 	maxRest     = 1<<24 - 1
-	effectFlags = databaseBit | expiryBit | usesMask // that no effect has yet
+	effectFlags = expiryBit | usesMask // that no effect has yet
 )
 
 // UnknownEffect is the error for an effect of a kind, or a type of value, that this engine does not
@@ -75,9 +77,13 @@ func (u UnknownEffect) Error() string {
 	return fmt.Sprintf("unknown effect: kind %d, the highest known is %d", u.Kind, numEffects-1)
 }
 
-// otherEffect is the word of an effect that sets nothing.
-func otherEffect(kind EffectKind, p uint16, keyLen int) header {
-	return header(p)<<partitionShift | header(keyLen)<<keyShift | header(kind)<<valueShift
+// otherEffect is the word of an effect that sets nothing. Outside database 0, keyLen counts the database.
+func otherEffect(kind EffectKind, section uint16, keyLen int) header {
+	h := header(PartitionOf(section))<<partitionShift | header(keyLen)<<keyShift | header(kind)<<valueShift
+	if section >= Partitions {
+		h |= databaseBit
+	}
+	return h
 }
 
 func markEffect(p uint16, m Mark) header { return otherEffect(EffectMark, p, int(m.Kind)) }
@@ -106,7 +112,9 @@ func (h header) unknown() bool {
 	case EffectNone:
 		return false
 	case EffectSet:
-		return h.typ() > lastType || h&databaseBit != 0
+		return h.typ() > lastType
+	case EffectMark, EffectUnit:
+		return h&(effectFlags|databaseBit) != 0
 	default:
 		return kind >= numEffects || h&effectFlags != 0
 	}
@@ -116,11 +124,11 @@ func (h header) unknown() bool {
 // them.
 func (h header) effectParts() (words, body int) {
 	switch h.effect() {
-	case EffectNone, EffectClear:
+	case EffectNone:
 		return wordSize, 0
 	case EffectSet:
 		return h.bodyOffset(), h.bodyLen()
-	case EffectDelete, EffectLarge:
+	case EffectDelete, EffectClear, EffectLarge:
 		return wordSize, h.keyLen()
 	case EffectMark:
 		return 2 * wordSize, 0
@@ -133,10 +141,10 @@ func (h header) effectLen() int {
 	return words + body
 }
 
-// NextEffect returns the kind, the partition, a view of the key, and the length of the first
-// effect. size is 0 if there is no whole effect, or none that is known here; CheckEffects says
-// which.
-func NextEffect(effects []byte) (kind EffectKind, p uint16, key []byte, size int) {
+// NextEffect returns the kind, the section, a view of the key, and the length of the first effect.
+// The section is the partition for a mark, a unit, and a clear of all databases. size is 0 if there is
+// no whole effect, or none that is known here; CheckEffects says which.
+func NextEffect(effects []byte) (kind EffectKind, section uint16, key []byte, size int) {
 	if len(effects) < wordSize {
 		return EffectNone, 0, nil, 0
 	}
@@ -149,7 +157,37 @@ func NextEffect(effects []byte) (kind EffectKind, p uint16, key []byte, size int
 	if body > 0 {
 		key = effects[words:][:h.keyLen()]
 	}
-	return kind, h.partition(), key, words + body
+	section = h.partition()
+	if h&databaseBit != 0 {
+		if len(key) == 0 || !isDatabase(kind, key[len(key)-1]) {
+			return EffectNone, 0, nil, 0
+		}
+		section = Section(section, key[len(key)-1])
+		key = key[:len(key)-1]
+	}
+	if kind == EffectClear && len(key) > 0 {
+		return EffectNone, 0, nil, 0
+	}
+	return kind, section, key, words + body
+}
+
+// isDatabase reports whether an effect of a kind can name the database: 0 is named by a clear only.
+func isDatabase(kind EffectKind, database byte) bool {
+	return database < Databases && (database > 0 || kind == EffectClear)
+}
+
+// clears is what a clear effect clears.
+func clears(effect []byte) sections {
+	_, section, _, _ := NextEffect(effect)
+	if header(binary.LittleEndian.Uint64(effect))&databaseBit == 0 {
+		return allOf(section)
+	}
+	return onlyOf(section)
+}
+
+// partRest is what is behind the key in an effect on a value with parts.
+func partRest(effect []byte) []byte {
+	return effect[2*wordSize+header(binary.LittleEndian.Uint64(effect)).keyLen():]
 }
 
 // CheckEffects reports whether these are whole effects that Apply knows: nil, an UnknownEffect, or
@@ -162,7 +200,7 @@ func CheckEffects(effects []byte, admits func(typ Type, value []byte) error) err
 // checkEffects is CheckEffects; admits may be nil: then all types are admitted.
 func checkEffects(effects []byte, admits func(typ Type, value []byte) error, inUnit bool) error {
 	for len(effects) > 0 {
-		kind, _, key, size := NextEffect(effects)
+		kind, _, _, size := NextEffect(effects)
 		if kind == EffectNone || kind == EffectLarge || inUnit && !kind.inUnits() {
 			return effectError(effects)
 		}
@@ -175,7 +213,7 @@ func checkEffects(effects []byte, admits func(typ Type, value []byte) error, inU
 				err = admits(h.typ(), effects[size-h.valueLen():size])
 			}
 		case EffectBegin, EffectDelta, EffectExpire, EffectRename:
-			err = checkParts(kind, effects[:size], len(key), admits)
+			err = checkParts(kind, effects[:size], admits)
 		}
 		if err != nil {
 			return err
@@ -200,20 +238,28 @@ func effectError(effects []byte) error {
 func (t Txn) AppendEffect(dst, key []byte) []byte {
 	en, _ := t.lookup(key)
 	if !t.isThere(en) {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(EffectDelete, t.number, len(key))))
-		return append(dst, key...)
+		return t.appendKeyEffect(dst, EffectDelete, key)
 	}
 	item := t.s.cells.item(en.ref())
 	if v, ok := t.Parts(item); ok {
 		return t.appendParts(dst, v)
 	}
 	if t.s.cells.isLarge(item.header) {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(EffectLarge, t.number, len(key))))
-		return append(dst, key...)
+		return t.appendKeyEffect(dst, EffectLarge, key)
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(item.header))
 	if item.header.hasExpiry() {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(item.expireAt))
 	}
 	return append(dst, bodyPart(item.body, 0, item.header.bodyLen())...)
+}
+
+// appendKeyEffect appends an effect that has a key and nothing else.
+func (t Txn) appendKeyEffect(dst []byte, kind EffectKind, key []byte) []byte {
+	if t.section < Partitions {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(kind, t.section, len(key))))
+		return append(dst, key...)
+	}
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(kind, t.section, len(key)+1)))
+	return append(append(dst, key...), DatabaseOf(t.section))
 }

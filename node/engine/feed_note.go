@@ -59,7 +59,7 @@ func (f *shardFeeds) logSnapshot(r Receiver, item Item) {
 func (f *shardFeeds) effectOf(item Item) (h header, body []byte) {
 	h = item.header
 	if f.s.cells.isLarge(h) {
-		return otherEffect(EffectLarge, h.partition(), h.keyLen()), item.Key()
+		return otherEffect(EffectLarge, h.partition(), h.keyLen()) | h&databaseBit, bodyPart(item.body, 0, h.keyLen())
 	}
 	return h, bodyPart(item.body, 0, h.bodyLen())
 }
@@ -91,15 +91,27 @@ func (f *shardFeeds) logDelete(p *partition, ref handle) {
 	if t == 0 || f.s.dropped.isDoomed(p) {
 		return // it is no key any more
 	}
-	key := f.s.cells.body(ref, h)[:h.keyLen()]
-	f.logTo(t, otherEffect(EffectDelete, h.partition(), h.keyLen()), 0, key)
+	key := f.s.cells.fullKey(ref)
+	f.logTo(t, otherEffect(EffectDelete, h.partition(), h.keyLen())|h&databaseBit, 0, key)
 }
 
-// logClear logs that partition p has no keys any more.
-func (f *shardFeeds) logClear(p uint16) {
-	if t := f.targetsOf(p); t != 0 {
-		f.logTo(t, otherEffect(EffectClear, p, 0), 0, nil)
+// logClear logs that sections have no keys any more.
+func (f *shardFeeds) logClear(of sections) {
+	if t := f.targetsOf(of.partition); t != 0 {
+		h, body := f.clearing(of)
+		f.logTo(t, h, 0, body)
 	}
+}
+
+// clearing is what says that sections have no keys any more. Where no other database has any, all of the
+// partition is cleared: a receiver that knows database 0 only then sees what it knows.
+func (f *shardFeeds) clearing(of sections) (h header, body []byte) {
+	for d := range uint8(Databases) {
+		if (d < of.from || d >= of.to) && f.s.partition(Section(of.partition, d)).buckets != 0 {
+			return otherEffect(EffectClear, of.partition, 1) | databaseBit, []byte{of.from}
+		}
+	}
+	return otherEffect(EffectClear, of.partition, 0), nil
 }
 
 // endTxn is Unlock where something is fed.
@@ -127,6 +139,6 @@ func (f *shardFeeds) quench() {
 // clear logs that all partitions of the shard have no keys any more.
 func (f *shardFeeds) clear() {
 	for i := range f.targets {
-		f.logClear(uint16(i<<f.s.e.shardShift | f.s.number))
+		f.logClear(allOf(uint16(i<<f.s.e.shardShift | f.s.number)))
 	}
 }

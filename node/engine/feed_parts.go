@@ -12,11 +12,12 @@ import (
 //	begin   second: incarnation │ type │ flags │ length of the type's own bytes    rest: expiry │ base
 //	delta   second: incarnation │ flag                                             rest: what Form.Apply is given
 //	expire  second: incarnation                                                    rest: expiry
-//	rename  second: incarnation │ flag                                             rest: expiry │ the other key
+//	rename  second: incarnation │ databases │ flag                                 rest: expiry │ the other key
 //
 // The begin effect of a snapshot says that the value is unfinished, and the snapshot's last delta
 // that it is whole. In between the key is absent for commands (parts_unfinished.go). The begin
-// effect of a new value says that it is whole at once.
+// effect of a new value says that it is whole at once. The databases of a rename are those of both
+// keys, one XOR the other: 0 where the value stays in its database.
 
 // Lacker is a Taker that learns which keys it lacks.
 type Lacker interface {
@@ -35,6 +36,8 @@ const (
 	ownShift  = 48
 	beginSize = 2 * wordSize // of what is behind the key in a begin effect
 
+	databasesShift = 32 // of a rename
+
 	unfinishedBit = 1 << 42 // of a begin effect: the value is not whole before a delta says so
 	wholeBit      = 1 << 42 // of a delta or a rename: the value is whole with it
 )
@@ -45,6 +48,7 @@ func (w partsWord) uses() int           { return int(w>>useShift) & maxUses }
 func (w partsWord) own() int            { return int(w >> ownShift) }
 func (w partsWord) unfinished() bool    { return w&unfinishedBit != 0 }
 func (w partsWord) whole() bool         { return w&wholeBit != 0 }
+func (w partsWord) databases() uint8    { return uint8(w>>databasesShift) & (Databases - 1) }
 
 // partsWordOf is the second word of an effect.
 func partsWordOf(effect []byte) partsWord {
@@ -52,8 +56,8 @@ func partsWordOf(effect []byte) partsWord {
 }
 
 // checkParts is CheckEffects for an effect on a value with parts.
-func checkParts(kind EffectKind, effect []byte, keyLen int, admits func(typ Type, value []byte) error) error {
-	second, rest := partsWordOf(effect), len(effect)-2*wordSize-keyLen
+func checkParts(kind EffectKind, effect []byte, admits func(typ Type, value []byte) error) error {
+	second, rest := partsWordOf(effect), len(partRest(effect))
 	switch {
 	case second.incarnation() == 0, kind == EffectBegin && rest != beginSize, kind == EffectExpire && rest != wordSize,
 		kind == EffectRename && (rest < wordSize || rest > wordSize+MaxKeyLen):
@@ -67,7 +71,7 @@ func checkParts(kind EffectKind, effect []byte, keyLen int, admits func(typ Type
 }
 
 // Fed reports whether somebody receives the deltas of the value. If not, Note(nil) is enough.
-func (v Parts) Fed() bool { return v.t.s.feeding && v.t.s.feeds.targetsOf(v.t.number) != 0 }
+func (v Parts) Fed() bool { return v.t.s.feeding && v.t.s.feeds.targetsOf(v.t.section) != 0 }
 
 // Note logs a change of the value. The caller notes each change before the next command, or the end
 // of the unit, by a delta that Form.Apply understands, or by nil if receivers need not know. If the
@@ -97,9 +101,9 @@ func (v Parts) note(delta []byte, flag partsWord) {
 
 func (v Parts) logDelta(delta []byte, flag partsWord) {
 	s := v.t.s
-	t, second := s.feeds.targetsOf(v.t.number), partsWord(v.Incarnation())|flag
+	t, second := s.feeds.targetsOf(v.t.section), partsWord(v.Incarnation())|flag
 	if t != 0 && len(delta) > min(maxUnit, s.e.feeds.longest()/2) {
-		s.feeds.stopAll(v.t.number)
+		s.feeds.stopAll(PartitionOf(v.t.section))
 		return
 	}
 	if t != 0 && (flag == wholeBit || s.e.forms[v.Type()].Within != nil) {
@@ -140,12 +144,12 @@ func (f *shardFeeds) logParts(t targets, kind EffectKind, v Parts, second partsW
 	if t == 0 {
 		return
 	}
-	key := v.Key()
-	h := otherEffect(kind, v.t.number, len(key)).withRest(len(rest))
+	key := f.s.cells.fullKey(v.head().root)
+	h := otherEffect(kind, v.t.section, len(key)).withRest(len(rest))
 	for ; t != 0; t >>= 8 {
 		// As in logTo: the log of one may have overflowed for that of another.
-		if r := t.first(); f.targetsOf(v.t.number).has(r) {
-			if u := f.unitOf(v.t.number); u != nil && !v.head().aside {
+		if r := t.first(); f.targetsOf(v.t.section).has(r) {
+			if u := f.unitOf(v.t.section); u != nil && !v.head().aside {
 				f.gather(u, r, h, int64(second), key, rest)
 			} else {
 				f.logs[r].putParts(f.s, h, second, key, rest)
@@ -157,7 +161,7 @@ func (f *shardFeeds) logParts(t targets, kind EffectKind, v Parts, second partsW
 // logBegin logs that the key has a new value without parts, if that is fed.
 func (f *shardFeeds) logBegin(v Parts) {
 	if f.s.feeding {
-		f.logBeginTo(f.targetsOf(v.t.number), v, v.head().unfinished)
+		f.logBeginTo(f.targetsOf(v.t.section), v, v.head().unfinished)
 		f.quench()
 	}
 }
@@ -182,7 +186,7 @@ func (f *shardFeeds) beginning(v Parts, unfinished bool) (second partsWord, rest
 
 // logExpiry logs when a value with parts expires.
 func (f *shardFeeds) logExpiry(t targets, h header, ref handle, at int64) {
-	v := Parts{Txn{s: f.s, number: h.partition()}, f.s.cells.headOf(ref, h)}
+	v := Parts{Txn{s: f.s, section: f.s.cells.section(ref, h)}, f.s.cells.headOf(ref, h)}
 	var rest [wordSize]byte
 	binary.LittleEndian.PutUint64(rest[:], uint64(at))
 	f.logParts(t, EffectExpire, v, partsWord(v.Incarnation()), rest[:])
@@ -190,10 +194,10 @@ func (f *shardFeeds) logExpiry(t targets, h header, ref handle, at int64) {
 
 // appendParts appends what makes a value with parts elsewhere.
 func (t Txn) appendParts(dst []byte, v Parts) []byte {
-	key := v.Key()
+	key := t.s.cells.fullKey(v.head().root)
 	second, rest := t.s.feeds.beginning(v, true)
 	effect := func(kind EffectKind, second partsWord, n int) {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(kind, t.number, len(key)).withRest(n)))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(otherEffect(kind, t.section, len(key)).withRest(n)))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(second))
 		dst = append(dst, key...)
 	}
@@ -215,11 +219,11 @@ func (t Txn) appendParts(dst []byte, v Parts) []byte {
 
 // applyParts does to a value with parts what an effect of a known kind says.
 func (t Txn) applyParts(kind EffectKind, effect, key []byte, shift int64, taker Taker) error {
-	if err := checkParts(kind, effect, len(key), nil); err != nil {
+	if err := checkParts(kind, effect, nil); err != nil {
 		return err
 	}
 	second := partsWordOf(effect)
-	rest := effect[2*wordSize+len(key):]
+	rest := partRest(effect)
 	switch kind {
 	case EffectBegin:
 		return t.applyBegin(key, second, rest, shift, taker)
@@ -259,7 +263,7 @@ func (t Txn) applyBegin(key []byte, second partsWord, rest []byte, shift int64, 
 	at := ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift)
 	base := int64(binary.LittleEndian.Uint64(rest[wordSize:])) + shift
 	t.Delete(key)
-	if t.s.isDue(t.number, at) {
+	if t.s.isDue(t.section, at) {
 		return nil
 	}
 	err := t.Reserve(Room{Roots: []int{len(key) + second.own()}})
@@ -288,6 +292,6 @@ func (t Txn) incarnate(key []byte, incarnation uint32) (v Parts, ok bool) {
 
 func (t Txn) lacks(key []byte, taker Taker) {
 	if l, ok := taker.(Lacker); ok {
-		l.Lacks(t.number, key)
+		l.Lacks(t.section, key)
 	}
 }

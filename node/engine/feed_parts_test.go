@@ -13,7 +13,18 @@ type bagTaker struct {
 	lacks map[string]bool
 }
 
-func (t *bagTaker) Lacks(_ uint16, key []byte) { t.lacks[string(key)] = true }
+func (t *bagTaker) Lacks(section uint16, key []byte) { t.lacks[bagName(section, string(key))] = true }
+
+// bagName is what the tests call the bag under a key.
+func bagName(section uint16, key string) string {
+	if d := DatabaseOf(section); d != 0 {
+		return fmt.Sprint(d, "/", key)
+	}
+	return key
+}
+
+// bagDatabase is a database for bags beside 0.
+const bagDatabase = 3
 
 // bagFeed has an owner of bags and a follower.
 type bagFeed struct {
@@ -21,6 +32,15 @@ type bagFeed struct {
 	owner, replica *Engine
 	taker          bagTaker
 	r              *rand.Rand
+	both           bool // there are bags in bagDatabase too
+}
+
+// section is that of a bag of the partition.
+func (f *bagFeed) section(p uint16) uint16 {
+	if f.both && f.r.IntN(2) == 0 {
+		return Section(p, bagDatabase)
+	}
+	return p
 }
 
 func newBagFeed(tb testing.TB, seed uint64) *bagFeed {
@@ -39,7 +59,7 @@ func (f *bagFeed) collect() {
 // change does something to one of a few bags.
 func (f *bagFeed) change(p uint16) {
 	key := fmt.Sprint("bag:", f.r.IntN(4))
-	with(f.owner, p, 1, func(t Txn) {
+	with(f.owner, f.section(p), 1, func(t Txn) {
 		v, ok := bag(t, key)
 		switch n := f.r.IntN(100); {
 		case !ok || n == 0:
@@ -92,14 +112,16 @@ type bagCopy struct {
 
 func (f *bagFeed) contents(e *Engine, p uint16) map[string]bagCopy {
 	got := map[string]bagCopy{}
-	for i := range 4 {
-		key := fmt.Sprint("bag:", i)
-		with(e, p, 1, func(t Txn) {
-			item, found := t.Peek([]byte(key))
-			if v, ok := t.Parts(item); found && ok {
-				got[key] = bagCopy{v.Incarnation(), item.ExpireAt(), bagContent(f.tb, v)}
-			}
-		})
+	for _, section := range []uint16{p, Section(p, bagDatabase)} {
+		for i := range 4 {
+			key := fmt.Sprint("bag:", i)
+			with(e, section, 1, func(t Txn) {
+				item, found := t.Peek([]byte(key))
+				if v, ok := t.Parts(item); found && ok {
+					got[bagName(section, key)] = bagCopy{v.Incarnation(), item.ExpireAt(), bagContent(f.tb, v)}
+				}
+			})
+		}
 	}
 	return got
 }
@@ -122,6 +144,7 @@ func (f *bagFeed) compare(p uint16) {
 func TestFeedParts(t *testing.T) {
 	oneGoroutine(t)
 	f := newBagFeed(t, 7)
+	f.both = true
 	const p = 5
 	for range 4000 {
 		f.change(p)

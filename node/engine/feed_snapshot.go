@@ -9,10 +9,12 @@ const (
 	// snapshotAtOnce is how many items are logged under one lock, and snapshotBytes how many bytes.
 	snapshotAtOnce = 64
 	snapshotBytes  = 32 << 10
+	// A cursor of a snapshot has the database above the cursor of a walk.
+	snapshotShift = 40
 )
 
-// Snapshot logs items of partition p for r, about atMost bytes of them, from the cursor on. The
-// first cursor is 0; next is where to go on. done, with next WalkEnd: all items are logged, or p is
+// Snapshot logs items of partition p for r, in all databases, about atMost bytes of them, from the
+// cursor on. The first cursor is 0; next is where to go on. done, with next WalkEnd: all items are logged, or p is
 // not fed to r any more. While the log is half full, Snapshot logs nothing and next is the cursor:
 // the caller collects first. So it is while p has a unit and a value with parts is next: the caller
 // asks again after a while.
@@ -43,23 +45,37 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 			return WalkEnd, true
 		}
 		before := room
-		w := walk{s: s, p: p, from: cursor, now: nowMilli, unfinished: true}
-		cursor, done = w.run(snapshotAtOnce, func(item Item) bool {
+		section := Section(p, uint8(cursor>>snapshotShift))
+		w := walk{s: s, section: section, from: cursor & (1<<snapshotShift - 1), now: nowMilli, unfinished: true}
+		at, end := w.run(snapshotAtOnce, func(item Item) bool {
 			if item.header.isRoot() {
-				s.feeds.noteBigItem(p, r, item)
+				s.feeds.noteBigItem(section, r, item)
 			} else if s.feeds.targetsOf(p).has(r) {
 				s.feeds.logSnapshot(r, item)
 			}
 			room -= int(item.header.recordLen())
 			return room > 0
 		})
-		if done {
-			cursor = WalkEnd
+		if cursor = cursor&^(1<<snapshotShift-1) | at; end {
+			cursor = s.nextInSnapshot(section)
 		}
 		logged += before - room
 		logged++ // an empty stretch counts, too
 	}
 	return cursor, false
+}
+
+// nextInSnapshot is the cursor behind all items of a section: where the next section begins that has
+// keys. What others get meanwhile is in the log.
+func (s *shard) nextInSnapshot(section uint16) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for d := DatabaseOf(section) + 1; d < Databases; d++ {
+		if s.partition(Section(PartitionOf(section), d)).count > 0 {
+			return uint64(d) << snapshotShift
+		}
+	}
+	return WalkEnd
 }
 
 // snapshotRoom reports whether p is fed to r, and how many bytes of a snapshot the log should get.
@@ -76,9 +92,15 @@ func (f *shardFeeds) snapshotRoom(p uint16, r Receiver) (fed bool, room int) {
 // value is either in a chunk that is made later, or logged behind the chunks that were made before:
 // the latest word on an element holds.
 type bigValue struct {
+	section     uint16
 	key         []byte
 	incarnation uint32 // 0 before its snapshot has begun
 	from        Place
+}
+
+// is reports whether the value is that of a key.
+func (b *bigValue) is(section uint16, key []byte) bool {
+	return b.section == section && bytes.Equal(b.key, key)
 }
 
 // begunChunks is the value's snapshot that is on its way to r; nil if there is none, or if it has not
@@ -90,8 +112,9 @@ func (f *shardFeeds) begunChunks(v Parts, r Receiver) *bigValue {
 	}
 	to.chunksMu.Lock()
 	defer to.chunksMu.Unlock()
-	for i := range to.chunks[v.t.number] {
-		if b := &to.chunks[v.t.number][i]; b.incarnation == v.Incarnation() && bytes.Equal(b.key, v.Key()) {
+	chunks := to.chunks[PartitionOf(v.t.section)]
+	for i := range chunks {
+		if b := &chunks[i]; b.incarnation == v.Incarnation() && b.is(v.t.section, v.Key()) {
 			return b
 		}
 	}
@@ -110,11 +133,11 @@ const maxAnew = 64
 // SendAnew has the value under key logged anew for r by the next calls of Snapshot, to which the
 // cursor may be WalkEnd. It reports false if there is none with parts, or if p is not fed to r, or
 // if too many are being sent anew. Like Snapshot it is called in one goroutine for each receiver.
-func (e *Engine) SendAnew(p uint16, r Receiver, key []byte, nowMilli int64) bool {
-	t := e.Lock(p, nowMilli)
+func (e *Engine) SendAnew(section uint16, r Receiver, key []byte, nowMilli int64) bool {
+	t := e.Lock(section, nowMilli)
 	defer t.Unlock()
 	item, found := t.Peek(key)
-	if !found || !item.header.isRoot() || !t.s.feeds.targetsOf(p).has(r) {
+	if !found || !item.header.isRoot() || !t.s.feeds.targetsOf(section).has(r) {
 		return false
 	}
 	to := e.feeds.receivers[r].Load()
@@ -122,26 +145,26 @@ func (e *Engine) SendAnew(p uint16, r Receiver, key []byte, nowMilli int64) bool
 		return false
 	}
 	to.chunksMu.Lock()
-	waiting := to.chunks[p]
-	there := slices.ContainsFunc(waiting, func(b bigValue) bool { return b.incarnation == 0 && bytes.Equal(b.key, key) })
+	waiting := to.chunks[PartitionOf(section)]
+	there := slices.ContainsFunc(waiting, func(b bigValue) bool { return b.incarnation == 0 && b.is(section, key) })
 	to.chunksMu.Unlock()
 	if there || len(waiting) >= maxAnew {
 		return there
 	}
-	t.s.feeds.noteBig(p, r, item)
+	t.s.feeds.noteBig(section, r, item)
 	return true
 }
 
 // noteBigItem is noteBig, but for a value that is built aside: its receivers learn of it when it is
 // made, or ask for the key that it gets.
-func (f *shardFeeds) noteBigItem(p uint16, r Receiver, item Item) {
-	if v, _ := (Txn{s: f.s, number: p}).Parts(item); !v.head().aside {
-		f.noteBig(p, r, item)
+func (f *shardFeeds) noteBigItem(section uint16, r Receiver, item Item) {
+	if v, _ := (Txn{s: f.s, section: section}).Parts(item); !v.head().aside {
+		f.noteBig(section, r, item)
 	}
 }
 
 // noteBig notes that the snapshot has come to a value with parts.
-func (f *shardFeeds) noteBig(p uint16, r Receiver, item Item) {
+func (f *shardFeeds) noteBig(section uint16, r Receiver, item Item) {
 	to := f.s.e.feeds.receivers[r].Load()
 	if to == nil {
 		return
@@ -151,7 +174,8 @@ func (f *shardFeeds) noteBig(p uint16, r Receiver, item Item) {
 	if to.chunks == nil {
 		to.chunks = map[uint16][]bigValue{}
 	}
-	to.chunks[p] = append(to.chunks[p], bigValue{key: bytes.Clone(item.Key())})
+	p := PartitionOf(section)
+	to.chunks[p] = append(to.chunks[p], bigValue{section: section, key: bytes.Clone(item.Key())})
 }
 
 // dropChunks forgets the values that a snapshot of p has come to, since the snapshot begins anew.
@@ -176,7 +200,7 @@ func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged
 	if len(big) == 0 {
 		return 0, false, false
 	}
-	logged, done, waits := f.logChunkOf(&big[0], p, r, min(room, chunkSize), now)
+	logged, done, waits := f.logChunkOf(&big[0], r, min(room, chunkSize), now)
 	if done {
 		to.chunksMu.Lock()
 		if to.chunks[p] = big[1:]; len(big) == 1 {
@@ -191,15 +215,15 @@ func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged
 // the last. It logs nothing while a unit gathers, and reports that it waits: in the unit, chunks
 // would make that too long, and in front of it they would have changes that the unit makes once
 // more.
-func (f *shardFeeds) logChunkOf(b *bigValue, p uint16, r Receiver, atMost int, now int64) (logged int, done, waits bool) {
-	t := f.s.e.Lock(p, now)
+func (f *shardFeeds) logChunkOf(b *bigValue, r Receiver, atMost int, now int64) (logged int, done, waits bool) {
+	t := f.s.e.Lock(b.section, now)
 	defer t.Unlock()
-	if f.unitOf(p) != nil {
+	if f.unitOf(b.section) != nil {
 		return 0, false, true
 	}
 	item, found := t.peekAny(b.key)
 	v, ok := t.Parts(item)
-	if !found || !ok || !f.targetsOf(p).has(r) || b.incarnation != 0 && v.Incarnation() != b.incarnation {
+	if !found || !ok || !f.targetsOf(b.section).has(r) || b.incarnation != 0 && v.Incarnation() != b.incarnation {
 		return 0, true, false // what became of the key is in the log
 	}
 	only := targets(0).with(r)

@@ -60,7 +60,7 @@ func applyPiece(tb testing.TB, owner, replica *Engine, piece []byte, shift, now 
 		return
 	}
 	defer pin.Release()
-	if !t.Admits(p) {
+	if !t.Admits(PartitionOf(p)) {
 		return
 	}
 	c := replica.Lock(p, now)
@@ -91,13 +91,13 @@ func sameContents(tb testing.TB, owner, replica *Engine, p uint16, shift, now in
 	want, got := contents(owner, p, now-shift, shift), contents(replica, p, now, 0)
 	for key, w := range want {
 		if g, ok := got[key]; !ok || g != w {
-			tb.Fatalf("partition %d: %q is %.40q of type %d, expiring at %d, there: %t; want %.40q of %d, %d",
+			tb.Fatalf("section %d: %q is %.40q of type %d, expiring at %d, there: %t; want %.40q of %d, %d",
 				p, key, g.value, g.typ, g.expireAt, ok, w.value, w.typ, w.expireAt)
 		}
 	}
 	for key := range got {
 		if _, ok := want[key]; !ok {
-			tb.Fatalf("partition %d: the copy has %q, which is gone", p, key)
+			tb.Fatalf("section %d: the copy has %q, which is gone", p, key)
 		}
 	}
 }
@@ -200,8 +200,8 @@ type feedModel struct {
 	*model
 	replica *Engine
 	shift   int64
-	cursor  [24]uint64 // of each partition's snapshot
-	synced  [24]bool
+	cursor  [modelPartitions]uint64 // of each partition's snapshot
+	synced  [modelPartitions]bool
 	resyncs int
 }
 
@@ -229,7 +229,7 @@ func (f *feedModel) goOn(r *rand.Rand) {
 		f.begin(p)
 		f.resyncs++
 	}
-	if p := uint16(r.IntN(24)); !f.synced[p] {
+	if p := uint16(r.IntN(modelPartitions)); !f.synced[p] {
 		f.cursor[p], f.synced[p] = f.e.Snapshot(p, testReceiver, f.cursor[p], 1+r.IntN(4000), f.now)
 	}
 	buf, _ := f.e.Collect(testReceiver, r.IntN(f.e.Shards()), nil, 1+r.IntN(10_000))
@@ -248,7 +248,7 @@ func (f *feedModel) compare() {
 			f.resyncs++
 		}
 		done = true
-		for p := range uint16(24) {
+		for p := range uint16(modelPartitions) {
 			for n := 0; n < 4 && !f.synced[p]; n++ {
 				f.cursor[p], f.synced[p] = f.e.Snapshot(p, testReceiver, f.cursor[p], 30_000, f.now)
 				follow(f.tb, f.e, f.replica, testReceiver, f.shift, f.now+f.shift, f)
@@ -258,8 +258,8 @@ func (f *feedModel) compare() {
 		follow(f.tb, f.e, f.replica, testReceiver, f.shift, f.now+f.shift, f)
 		done = done && f.e.Backlog(testReceiver) == 0 && len(f.e.Overflowed(testReceiver, nil)) == 0
 	}
-	for p := range uint16(24) {
-		sameContents(f.tb, f.e, f.replica, p, f.shift, f.now+f.shift)
+	for n := range uint32(modelSections) {
+		sameContents(f.tb, f.e, f.replica, modelSection(n), f.shift, f.now+f.shift)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestFeedModel(t *testing.T) {
 			f := &feedModel{model: newModel(t, cfg), replica: open(t, Config{MaxBytes: 1 << 30, Shards: 2, Policy: NoEviction}), shift: 77_777}
 			f.e.OpenFeed(testReceiver, func() {})
 			r := rand.New(rand.NewPCG(seed, uint64(len(name))))
-			for p := range uint16(24) {
+			for p := range uint16(modelPartitions) {
 				f.replica.SetCopy(p, PlainCopy)
 				f.begin(p)
 			}

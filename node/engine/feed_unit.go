@@ -38,10 +38,16 @@ type unit struct {
 
 // side is what of a unit one receiver will get.
 type side struct {
-	feedLog          // of the effects alone
-	count   int      // of effects
-	large   [][]byte // keys of large values
-	keys    int      // bytes that these take
+	feedLog           // of the effects alone
+	count   int       // of effects
+	large   []lateKey // of large values
+	keys    int       // bytes that these take
+}
+
+// lateKey is an effect behind the unit: its word, and the key as a record has it.
+type lateKey struct {
+	word header
+	key  []byte
 }
 
 // lateMark is a mark behind the unit.
@@ -58,10 +64,10 @@ func (t Txn) BeginUnit() {
 	switch f := &t.s.feeds; {
 	case f.unit != nil:
 		f.nested++
-	case t.s.feeding && f.unitOf(t.number) == nil:
+	case t.s.feeding && f.unitOf(t.section) == nil:
 		f.endView()
 		f.unit = &f.own
-		f.unit.p = t.number
+		f.unit.p = PartitionOf(t.section)
 	}
 }
 
@@ -87,8 +93,8 @@ func (f *shardFeeds) endOwnUnit() {
 // since BeginUnit.
 func (t Txn) HoldUnit() *Hold {
 	h, f := t.Hold(), &t.s.feeds
-	h.unit = &unit{p: t.number}
-	if f.unit != nil && f.unit.p == t.number {
+	h.unit = &unit{p: h.partition}
+	if f.unit != nil && f.unit.p == h.partition {
 		f.endView()
 		*h.unit, f.own, f.unit, f.nested = f.own, unit{}, nil, 0
 		f.noteFeeding()
@@ -96,9 +102,10 @@ func (t Txn) HoldUnit() *Hold {
 	return h
 }
 
-// unitOf returns the unit that gathers the effects of the partition, nil if there is none.
+// unitOf returns the unit that gathers the effects of a partition, or of that of a section; nil if there is
+// none.
 func (f *shardFeeds) unitOf(p uint16) *unit {
-	if u := f.unit; u != nil && u.p == p {
+	if u := f.unit; u != nil && u.p == PartitionOf(p) {
 		return u
 	}
 	if h := f.s.holder(p); h != nil {
@@ -121,7 +128,7 @@ func (f *shardFeeds) gather(u *unit, r Receiver, h header, second int64, body, r
 		return
 	}
 	if h.effect() == EffectLarge {
-		d.large = append(d.large, bytes.Clone(body))
+		d.large = append(d.large, lateKey{h, bytes.Clone(body)})
 		d.keys += n
 		return
 	}
@@ -199,9 +206,9 @@ func (f *shardFeeds) endUnit(u *unit) {
 		if d.count > 0 {
 			f.logUnit(u.p, d)
 		}
-		for _, key := range d.large { // none if the log has overflowed
+		for _, late := range d.large { // none if the log has overflowed
 			if l := f.log(d.to.number); f.targetsOf(u.p).has(d.to.number) {
-				l.put(f.s, otherEffect(EffectLarge, u.p, len(key)), 0, key)
+				l.put(f.s, late.word, 0, late.key)
 			}
 		}
 		d.clear()

@@ -65,10 +65,11 @@ func (e *Engine) applyUnit(p uint16, effects []byte, shift, nowMilli int64, take
 		}
 		kind, q, key, size := NextEffect(effects)
 		switch {
-		case q != p:
+		case PartitionOf(q) != p:
 		case kind == EffectClear:
-			s.dropped.doomLocked(p)
+			s.dropped.doomAll(clears(effects))
 		default:
+			t.section, t.p = q, s.partition(q)
 			err = t.applyOne(kind, effects[:size], key, shift, taker)
 		}
 		effects = effects[size:]
@@ -83,7 +84,7 @@ func (e *Engine) applyUnit(p uint16, effects []byte, shift, nowMilli int64, take
 func (e *Engine) applyBeside(p uint16, effects []byte, shift, nowMilli int64, taker Taker) error {
 	for len(effects) > 0 {
 		_, q, _, size := NextEffect(effects)
-		if q != p {
+		if PartitionOf(q) != p {
 			if _, err := e.applySome(effects[:size], shift, nowMilli, taker); err != nil {
 				return err
 			}

@@ -34,7 +34,7 @@ func TestHeldMemoryLeavesRoom(t *testing.T) {
 	var staged []Staged
 	stage := func(e *Engine) bool {
 		const n = 1 << 20
-		st, err := e.Stage([]byte("key"), n)
+		st, err := e.Stage(0, []byte("key"), n)
 		if err == nil {
 			staged = append(staged, st)
 			err = st.Skip(n)

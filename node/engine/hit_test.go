@@ -40,7 +40,7 @@ func (l *lru) read(key uint64, cost int64) bool {
 func hitRatios(t *testing.T, next func() uint64, size func(uint64) int) (got, want float64) {
 	const steps = 600_000
 	e := open(t, Config{MaxBytes: 12 << 20, Shards: 4})
-	exact := lru{room: e.pool.max.Load() - e.fixed, order: list.New(), where: map[uint64]*list.Element{}}
+	exact := lru{room: e.pool.max.Load() - e.fixed.Load(), order: list.New(), where: map[uint64]*list.Element{}}
 	value := make([]byte, 1<<16)
 	var hits, exactHits, counted float64
 	for step := range steps {

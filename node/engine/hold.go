@@ -15,6 +15,7 @@ import "slices"
 type Hold struct {
 	s         *shard
 	partition uint16
+	section   uint16 // of it, in which the holder began
 	now       int64
 	ended     chan struct{}
 	unit      *unit // nil: what the holder changes is logged as it changes
@@ -25,7 +26,7 @@ func (t Txn) Hold() *Hold {
 	if t.Holder() != nil {
 		panic("BUG: a partition is held twice")
 	}
-	h := &Hold{s: t.s, partition: t.number, now: t.s.now, ended: make(chan struct{})}
+	h := &Hold{s: t.s, partition: PartitionOf(t.section), section: t.section, now: t.s.now, ended: make(chan struct{})}
 	t.s.holds = append(t.s.holds, h)
 	t.s.sums.Holds++
 	return h
@@ -35,7 +36,7 @@ func (t Txn) Hold() *Hold {
 func (t Txn) MayBeHeld() bool { return len(t.s.holds) != 0 }
 
 // Holder returns the hold on t's partition, nil if there is none.
-func (t Txn) Holder() *Hold { return t.s.holder(t.number) }
+func (t Txn) Holder() *Hold { return t.s.holder(t.section) }
 
 // Holder returns the hold on partition p, nil if there is none.
 func (e *Engine) Holder(p uint16) *Hold {
@@ -45,11 +46,11 @@ func (e *Engine) Holder(p uint16) *Hold {
 	return s.holder(p)
 }
 
-// Lock begins the next slice of the holder's work.
+// Lock begins the next slice of the holder's work, in the section in which the hold began.
 func (h *Hold) Lock() Txn {
 	h.s.mu.Lock()
 	h.s.now = h.now
-	return Txn{s: h.s, p: h.s.partition(h.partition), number: h.partition}
+	return Txn{s: h.s, p: h.s.partition(h.section), section: h.section}
 }
 
 // End ends the hold, which nobody has locked.
@@ -68,6 +69,9 @@ func (h *Hold) End() {
 // Partition returns the partition that is held.
 func (h *Hold) Partition() uint16 { return h.partition }
 
+// Section returns the section of it in which the hold began.
+func (h *Hold) Section() uint16 { return h.section }
+
 // Ended returns a channel that is closed when the hold has ended.
 func (h *Hold) Ended() <-chan struct{} { return h.ended }
 
@@ -82,7 +86,9 @@ func (e *Engine) Holds() (all []*Hold) {
 	return all
 }
 
+// holder is the hold on a partition, or on that of a section.
 func (s *shard) holder(p uint16) *Hold {
+	p = PartitionOf(p)
 	for _, h := range s.holds {
 		if h.partition == p {
 			return h

@@ -83,8 +83,8 @@ func (s *shard) longestChains(p *partition) (main, crowd int) {
 // everything goes.
 func TestFlood(t *testing.T) {
 	oneGoroutine(t)
-	const p, keys, seed = 11, 10_000, 4711
-	run := func(name string, key func(seed uint64, i int) string) {
+	const keys, seed = 10_000, 4711
+	run := func(name string, p uint16, key func(seed uint64, i int) string) {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, Config{MaxBytes: 64 << 20, Shards: 16, Seed: seed})
 			s, part := e.shardOf(p), e.shardOf(p).partition(p)
@@ -132,14 +132,20 @@ func TestFlood(t *testing.T) {
 			}
 		})
 	}
-	run("equal tags", sameTag)
-	run("equal low bits", sameLowBits)
+	run("equal tags", 11, sameTag)
+	run("equal low bits", 11, sameLowBits)
+	run("equal tags in another database", Section(11, 5), sameTag)
 }
 
 // TestFloodIsDropped drops a flooded partition, in slices, with other work in between.
 func TestFloodIsDropped(t *testing.T) {
 	oneGoroutine(t)
-	const p, keys, seed = 11, 3000, 4711
+	floodIsDropped(t, 11)
+	floodIsDropped(t, Section(11, Databases-1))
+}
+
+func floodIsDropped(t *testing.T, p uint16) {
+	const keys, seed = 3000, 4711
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 16, Seed: seed})
 	fill := func() {
 		for i := range keys {
@@ -159,7 +165,7 @@ func TestFloodIsDropped(t *testing.T) {
 		}
 	}
 	e.checkSums(t)
-	if n := e.Drop(p); n != keys {
+	if n := e.Clear(p); n != keys {
 		t.Errorf("dropped %d keys of %d", n, keys)
 	}
 	e.checkSums(t)

@@ -17,9 +17,10 @@ const (
 
 // gathering is a walk through the indexes of a shard.
 type gathering struct {
-	mark    mark // of the shard
-	chains  bool // overflow buckets are to be moved
-	at      int  // the index in hand: a partition's number in the shard, twice, and one more for its crowd
+	mark    mark  // of the shard
+	chains  bool  // overflow buckets are to be moved
+	table   uint8 // the database of the index in hand
+	at      int   // the index in hand: a partition's number in the shard, twice, and one more for its crowd
 	granule uint32
 }
 
@@ -83,11 +84,14 @@ func (ix *indexes) gatherSlice(w *gathering) (more bool) {
 	if ix.s.mark != w.mark {
 		return false // a Reset took everything
 	}
-	for budget := gatherAtOnce; budget > 0 && w.at < 2*len(ix.s.partitions); {
-		budget = ix.gatherIndex(w, &ix.s.partitions[w.at/2], budget)
-	}
-	if w.at < 2*len(ix.s.partitions) {
-		return true
+	for budget := gatherAtOnce; w.table < Databases; w.table, w.at = w.table+1, 0 {
+		table := ix.s.tableInUse(w.table)
+		for budget > 0 && w.at < 2*len(table) {
+			budget = ix.gatherIndex(w, &table[w.at/2], budget)
+		}
+		if w.at < 2*len(table) {
+			return true
+		}
 	}
 	ix.endGathering()
 	return false

@@ -7,6 +7,9 @@ import (
 
 // sparseIndexes makes indexes on many pages of one shard and leaves few of them: those of the
 // partitions 0 and 16, of which the first is flooded.
+// sparseSection is the section with the keys of a partition: half of them are in another database.
+func sparseSection(p uint16) uint16 { return Section(p, uint8(p/16%2)*5) }
+
 func sparseIndexes(t *testing.T) (e *Engine, key func(p uint16, i int) string) {
 	const seed, keys = 4711, 300
 	e = open(t, Config{MaxBytes: 64 << 20, Shards: 1, Seed: seed})
@@ -18,7 +21,7 @@ func sparseIndexes(t *testing.T) (e *Engine, key func(p uint16, i int) string) {
 	}
 	for i := range keys {
 		for p := range uint16(200) {
-			mustSet(t, e, p, key(p, i), nil)
+			mustSet(t, e, sparseSection(p), key(p, i), nil)
 		}
 	}
 	for p := range uint16(200) {
@@ -43,7 +46,7 @@ func TestGather(t *testing.T) {
 	}
 	for _, p := range []uint16{0, 16} {
 		for i := range e.Count(p) {
-			if get(e, p, key(p, i)) == nil {
+			if get(e, sparseSection(p), key(p, i)) == nil {
 				t.Fatalf("key %d of partition %d is gone", i, p)
 			}
 		}
@@ -82,13 +85,13 @@ func TestGatherInSlices(t *testing.T) {
 	run("grow", func(t *testing.T, e *Engine, slice int, key func(p uint16, i int) string) {
 		for p := range uint16(40) {
 			for i := range 10 {
-				mustSet(t, e, p, key(p, 300+slice*10+i), nil)
+				mustSet(t, e, sparseSection(p), key(p, 300+slice*10+i), nil)
 			}
 		}
 	})
 	run("drop", func(t *testing.T, e *Engine, slice int, _ func(p uint16, i int) string) {
 		s := &e.shards[0]
-		if d, _ := s.dropped.doom(uint16(slice%2) * 16); d != nil {
+		if d, _ := s.dropped.doom(sparseSection(uint16(slice%2) * 16)); d != nil {
 			s.dropped.drainSlice(d, 10) // the rest stays
 		}
 	})

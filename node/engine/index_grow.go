@@ -29,6 +29,9 @@ func (ix *indexes) prepare(p *partition) error {
 // grow adds a bucket. Without memory for it, chains grow instead.
 func (ix *indexes) grow(p *partition) bool {
 	n := p.buckets
+	if n == 0 && !ix.s.hasTable(p) {
+		return false
+	}
 	// Eviction in here takes entries out of p, but never changes its buckets.
 	if !ix.makePlace(p, n) {
 		return false

@@ -13,8 +13,8 @@ import "sync/atomic"
 
 // Probe names a key that will be looked up soon. The key is read during Touch only.
 type Probe struct {
-	Partition uint16
-	Key       []byte
+	Section uint16
+	Key     []byte
 }
 
 const (
@@ -51,9 +51,9 @@ func (e *Engine) touchAll(probes []Probe, aims []aim) {
 	c := &e.cells
 	for i := range probes {
 		p := &probes[i]
-		s := e.shardOf(p.Partition)
+		s := e.shardOf(p.Section)
 		tag := tagOf(s.seed.Load(), p.Key)
-		home := s.partition(p.Partition).homeHint(tag)
+		home := s.partition(p.Section).homeHint(tag)
 		home.window = s.cells.start
 		aims[i] = aim{tag, c.directoryHint(home), home}
 	}

@@ -22,7 +22,7 @@ func BenchmarkTouch(b *testing.B) {
 					defer cpuTime(b)()
 					for range b.N / batch {
 						for i := range probes {
-							probes[i].Partition, probes[i].Key = benchKey(keyBytes[i][:], rand.Uint64N(uint64(keys)))
+							probes[i].Section, probes[i].Key = benchKey(keyBytes[i][:], rand.Uint64N(uint64(keys)))
 						}
 						if touch {
 							e.Touch(probes)
@@ -39,7 +39,7 @@ func BenchmarkTouch(b *testing.B) {
 
 // benchFind reads both ends of the value.
 func benchFind(b *testing.B, e *Engine, p Probe) byte {
-	t := e.Lock(p.Partition, 1)
+	t := e.Lock(p.Section, 1)
 	defer t.Unlock()
 	item, ok := t.Find(p.Key)
 	if !ok {

@@ -5,7 +5,7 @@ import "math/bits"
 // WalkEnd is the cursor behind the last position.
 const WalkEnd = 1 << 32
 
-// Walk visits items of partition p from the cursor on, which is 0 at first, until it has visited
+// Walk visits items of a section from the cursor on, which is 0 at first, until it has visited
 // atLeast items, f has returned false, or all are done; then next is WalkEnd. The next call goes on
 // at next.
 //
@@ -18,16 +18,16 @@ const WalkEnd = 1 << 32
 //
 // f runs under the shard's lock: it must be short and must not call the engine, but for Charge. It
 // gets no expired items, but those of copies.
-func (e *Engine) Walk(p uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool) {
-	w := walk{s: e.shardOf(p), p: p, from: cursor, now: nowMilli}
+func (e *Engine) Walk(section uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool) {
+	w := walk{s: e.shardOf(section), section: section, from: cursor, now: nowMilli}
 	return w.run(atLeast, f)
 }
 
 // WalkUnheld is Walk for those who must not see what a holder has half done: it visits nothing while
 // the partition is held, and returns the hold. The next call goes on at next when that has ended. Items
 // in the crowd, of which there are few, may be visited nevertheless.
-func (e *Engine) WalkUnheld(p uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool, held *Hold) {
-	w := walk{s: e.shardOf(p), p: p, from: cursor, now: nowMilli, unheld: true}
+func (e *Engine) WalkUnheld(section uint16, cursor uint64, atLeast int, nowMilli int64, f func(Item) bool) (next uint64, done bool, held *Hold) {
+	w := walk{s: e.shardOf(section), section: section, from: cursor, now: nowMilli, unheld: true}
 	next, done = w.run(atLeast, f)
 	return next, done, w.held
 }
@@ -46,7 +46,7 @@ func (w *walk) run(atLeast int, f func(Item) bool) (next uint64, done bool) {
 // walk is one call of Walk: over the positions from one to another.
 type walk struct {
 	s        *shard
-	p        uint16
+	section  uint16
 	from, to uint64
 	now      int64
 	visit    func(Item) bool
@@ -63,12 +63,12 @@ type walk struct {
 // crowd.
 func (w *walk) buckets(atLeast int) (crowded bool) {
 	const bucketsAnyway = 16 // a nearly empty index is no reason for endless calls
-	s, part := w.s, w.s.partition(w.p)
+	s, part := w.s, w.s.partition(w.section)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.to = w.from
 	if w.unheld {
-		if w.held = s.holder(w.p); w.held != nil {
+		if w.held = s.holder(w.section); w.held != nil {
 			return false
 		}
 	}
@@ -99,7 +99,7 @@ func (w *walk) crowd(at uint64) (next uint64) {
 	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.cells.crowd(s.partition(w.p))
+	c := s.cells.crowd(s.partition(w.section))
 	if c == nil {
 		return WalkEnd
 	}
@@ -124,7 +124,7 @@ func (w *walk) covers(tag uint32) bool {
 
 func (w *walk) meet(ref handle) {
 	item := w.s.cells.item(ref)
-	if gone := expired(item.expireAt, w.now) && !w.s.copies.has(w.p); !gone && (w.unfinished || !item.header.isRoot() || !w.s.values.isUnfinished(ref, item.header)) {
+	if gone := expired(item.expireAt, w.now) && !w.s.copies.has(w.section); !gone && (w.unfinished || !item.header.isRoot() || !w.s.values.isUnfinished(ref, item.header)) {
 		w.visited++
 		w.goOn = w.visit(item) && w.goOn
 	}

@@ -155,7 +155,7 @@ func (e *Engine) lack(n int) error {
 // evicted: all but what is outside, the logs of feeds, and pages for indexes and small records.
 func (e *Engine) reclaimable() int64 {
 	limit, pages := e.pool.max.Load(), e.pool.indexPages.Load()+int64(ownPages*len(e.shards))
-	return limit - e.fixed - e.pool.outside.Load() - max(pages*e.pool.pageCost(), limit/smallShare) - e.large.overhead.Load() - e.feeds.charged.Load()
+	return limit - e.fixed.Load() - e.pool.outside.Load() - max(pages*e.pool.pageCost(), limit/smallShare) - e.large.overhead.Load() - e.feeds.charged.Load()
 }
 
 // smallShare: a smallShare-th of the limit at least is left for indexes and small records by large

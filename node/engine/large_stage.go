@@ -6,7 +6,8 @@ package engine
 type Staged struct {
 	e        *Engine
 	off      uint64
-	keyLen   int
+	section  uint16 // of the key
+	keyLen   int    // as in a record
 	valueLen int
 	written  int // bytes of the body
 	dirty    int // so many of them have memory from another body, which is not zeros
@@ -22,29 +23,32 @@ const promiseStep = 128 << 10
 // IsLarge reports whether a value can be staged: whether key and value are too long for a cell.
 func (e *Engine) IsLarge(keyLen, valueLen int) bool { return keyLen+valueLen > e.cells.maxInline }
 
-// Stage begins a value of n bytes under key, which is copied. Nothing is evicted yet: memory is
-// taken as the pieces come, and promised in steps. ErrMemory: what is promised to staged values, and
-// pinned, could not fit together.
-func (e *Engine) Stage(key []byte, n int) (Staged, error) {
-	return e.stage(key, n, Staged{})
+// Stage begins a value of n bytes under a key of a section, which is copied. Nothing is evicted yet:
+// memory is taken as the pieces come, and promised in steps. ErrMemory: what is promised to staged
+// values, and pinned, could not fit together.
+func (e *Engine) Stage(section uint16, key []byte, n int) (Staged, error) {
+	return e.stage(key, n, Staged{section: section})
 }
 
-// StageFor is Stage for a key of partition p that another node sends: in a spare copy it evicts
-// nothing but records of such.
-func (e *Engine) StageFor(p uint16, key []byte, n int) (Staged, error) {
-	s := e.shardOf(p)
+// StagePart is Stage of a part of a value, which has no key, for AddStaged.
+func (e *Engine) StagePart(n int) (Staged, error) { return e.stage(nil, n, Staged{}) }
+
+// StageFor is Stage for a key that another node sends: in a spare copy it evicts nothing but records
+// of such.
+func (e *Engine) StageFor(section uint16, key []byte, n int) (Staged, error) {
+	s := e.shardOf(section)
 	s.mu.Lock()
-	spare := s.copies.spares(p)
+	spare := s.copies.spares(section)
 	s.mu.Unlock()
-	return e.stage(key, n, Staged{frugal: spare})
+	return e.stage(key, n, Staged{section: section, frugal: spare})
 }
 
-// stage begins st, of which the caller sets how room is made.
+// stage begins st, of which the caller sets the section and how room is made.
 func (e *Engine) stage(key []byte, n int, st Staged) (Staged, error) {
-	if err := checkLengths(len(key), n); err != nil {
+	if err := checkLengths(st.section, len(key), n); err != nil {
 		return Staged{}, err
 	}
-	st.e, st.keyLen, st.valueLen = e, len(key), n
+	st.e, st.keyLen, st.valueLen = e, len(key)+st.marker(), n
 	body := st.bodyLen()
 	l := e.large
 	if largeCost(body) > e.reclaimable() {
@@ -56,11 +60,23 @@ func (e *Engine) stage(key []byte, n int, st Staged) (Staged, error) {
 		return Staged{}, e.lack(body)
 	}
 	l.users.Add(1)
-	if err := st.Write(key); err != nil {
+	err := st.Write(key)
+	if err == nil && st.marker() > 0 {
+		err = st.Write([]byte{DatabaseOf(st.section)})
+	}
+	if err != nil {
 		st.Discard()
 		return Staged{}, err
 	}
 	return st, nil
+}
+
+// marker is how many bytes there are behind the key that name its database.
+func (st *Staged) marker() int {
+	if st.section >= Partitions {
+		return 1
+	}
+	return 0
 }
 
 // StageReply begins n bytes, up to ReplyPiece, of a reply that is not sent yet. No key gets them:
@@ -159,7 +175,7 @@ func (st *Staged) bodyLen() int { return st.keyLen + st.valueLen }
 func (st *Staged) Live() bool { return st.e != nil }
 
 // Key is a view of the key, valid until st ends.
-func (st *Staged) Key() []byte { return st.e.large.bytes(st.off, st.keyLen) }
+func (st *Staged) Key() []byte { return st.e.large.bytes(st.off, st.keyLen-st.marker()) }
 
 // Value is a view of the bytes of the value that are written, valid until st ends.
 func (st *Staged) Value() []byte {
@@ -265,26 +281,29 @@ func (st *Staged) end() {
 	st.e = nil
 }
 
-// SetStaged is Set with a staged value, which is complete, under its key. Unless it fails, st is
-// ended.
+// SetStaged is Set with a staged value, which is complete, under its key in t's section. Unless it
+// fails, st is ended.
 func (t Txn) SetStaged(st *Staged, typ Type, expireAt int64) error {
+	if DatabaseOf(st.section) != DatabaseOf(t.section) {
+		panic("BUG: a value was staged for another database")
+	}
 	if st.Left() > 0 {
 		panic("BUG: a staged value is not complete")
 	}
 	if st.bodyLen() <= t.s.cells.maxInline {
 		panic("BUG: a staged value is not large")
 	}
-	if err := checkStore(typ, st.keyLen, st.valueLen); err != nil {
+	key := st.Key()
+	if err := checkStore(typ, t.section, len(key), st.valueLen); err != nil {
 		return err
 	}
 	s := t.s
-	s.frugal = s.copies.spares(t.number)
+	s.frugal = s.copies.spares(t.section)
 	defer func() { s.frugal = false }()
 	if err := s.indexes.prepare(t.p); err != nil {
 		return err
 	}
-	key := st.Key()
-	h := s.e.makeHeader(typ, t.number, st.keyLen, st.valueLen, expireAt != 0)
+	h := s.e.makeHeader(typ, t.section, len(key), st.valueLen, expireAt != 0)
 	en, tag := t.lookup(key)
 	if !en.found() || !s.cells.isLarge(s.cells.header(en.ref())) {
 		changes := s.changes

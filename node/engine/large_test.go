@@ -11,7 +11,7 @@ import (
 // mustStage stages a whole value.
 func mustStage(tb testing.TB, e *Engine, key string, value []byte) Staged {
 	tb.Helper()
-	st, err := e.Stage([]byte(key), len(value))
+	st, err := e.Stage(0, []byte(key), len(value))
 	if err != nil {
 		tb.Fatalf("cannot stage %d bytes: %v", len(value), err)
 	}
@@ -97,7 +97,7 @@ func TestUnfinishedStageLeavesNothing(t *testing.T) {
 	again.Discard()
 	before := e.settledUsed()
 	for _, written := range []int{0, 1, 4096, 1 << 20, 10 << 20} {
-		st, err := e.Stage([]byte("k"), 10<<20)
+		st, err := e.Stage(0, []byte("k"), 10<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestUnfinishedStageLeavesNothing(t *testing.T) {
 func TestSkippedBytesAreZeros(t *testing.T) {
 	e := open(t, Config{MaxBytes: 16 << 20, Shards: 1})
 	for i := range 20 {
-		st, err := e.Stage([]byte("k"), 1<<20)
+		st, err := e.Stage(0, []byte("k"), 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestStageEvictsForWhatComes(t *testing.T) {
 		mustSet(t, e, uint16(i%Partitions), fmt.Sprint(i), make([]byte, 900))
 	}
 	keys := e.Stats().Keys
-	st, err := e.Stage([]byte("k"), limit*3/4)
+	st, err := e.Stage(0, []byte("k"), limit*3/4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,13 +160,13 @@ func TestStageEvictsForWhatComes(t *testing.T) {
 		t.Errorf("%d keys of %d are left for an announcement", now, keys)
 	}
 	for i := range 10 {
-		other, err := e.Stage([]byte("other"), limit/2)
+		other, err := e.Stage(0, []byte("other"), limit/2)
 		if err != nil {
 			t.Fatalf("announcement %d: %v, though nothing has come", i, err)
 		}
 		defer other.Discard()
 	}
-	if _, err := e.Stage([]byte("other"), limit); !errors.Is(err, ErrNeverFits) {
+	if _, err := e.Stage(0, []byte("other"), limit); !errors.Is(err, ErrNeverFits) {
 		t.Errorf("got %v for what does not fit alone, want ErrNeverFits", err)
 	}
 	piece := make([]byte, 1<<20)
@@ -346,7 +346,7 @@ func TestWarmExtents(t *testing.T) {
 			}
 		})
 		remove("k")
-		st, err := e.Stage([]byte("s"), n)
+		st, err := e.Stage(0, []byte("s"), n)
 		if err == nil {
 			err = errors.Join(st.Write(full[:1000]), st.Skip(n-2000), st.Write(full[:1000]))
 		}

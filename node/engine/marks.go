@@ -4,7 +4,7 @@ package engine
 // eviction, or by a delta of its value. The first change removes the mark. Only the owner of the keys marks
 // them; what happens to whole partitions (Drop, Reset) is not told: the caller tells all watchers then.
 //
-// A mark has the tag of its key and no name, so it may be told for another key of the same tag. What the
+// A mark has the tag of its key, told apart, and no name, so it may be told for another key of the same tag. What the
 // watcher is told is the number that it has given with the mark, and the key that has changed.
 //
 // The marks of a shard lie in small tables, so that none takes long to grow under the lock. A full table drops
@@ -47,14 +47,14 @@ type Watch struct {
 }
 
 // Mark has Config.Revoke called for the next change of a key, once. It reports false if there is no memory.
-func (e *Engine) Mark(p uint16, key []byte, w Watch) (ok bool) {
-	s := e.shardOf(p)
+func (e *Engine) Mark(section uint16, key []byte, w Watch) (ok bool) {
+	s := e.shardOf(section)
 	for {
 		s.mu.Lock()
 		if s.marks.tables == nil {
 			s.marks.tables = make([]markTable, powerFrom(max(1, MaxMarks/marksPerTable/int64(len(e.shards)))))
 		}
-		tag := tagOf(s.seed.Load(), key)
+		tag := s.tagApart(section, key)
 		t := s.marks.table(tag)
 		if need := t.lacks(); need == 0 || t.count >= marksPerTable {
 			s.put(t, marked{w.Hash, tag, w.Watcher})
@@ -198,7 +198,7 @@ func (s *shard) dropMark(t *markTable) {
 	s.e.revoke(Watch{m.watcher, m.hash}, nil, 0)
 }
 
-// revoke removes the marks with the tag of the record in the cell, and tells those who have set them.
+// revoke removes the marks with the tag, told apart, of the record in the cell, and tells those who have set them.
 func (s *shard) revoke(tag uint32, ref handle) {
 	t := s.marks.table(tag)
 	if t.count == 0 {

@@ -8,33 +8,40 @@ import (
 
 // What lasts several operations of a model: drops, pins, staged values, and partitions that move.
 
+// drop drops a partition.
 func (m *model) drop(p uint16) {
 	before := m.e.Count(p)
-	if n := m.e.Drop(p); n != before {
-		m.tb.Fatalf("dropped %d keys of %d", n, before)
+	if n := m.e.Drop(p); n != before || m.e.Count(p) != 0 {
+		m.tb.Fatalf("dropped %d keys of %d, %d are left", n, before, m.e.Count(p))
 	}
-	for k := range m.shadow {
-		if k.p == p {
-			delete(m.shadow, k)
-		}
+	m.forgotten(func(section uint16) bool { return PartitionOf(section) == p })
+}
+
+// clear drops a section.
+func (m *model) clear(p uint16) {
+	all, before := m.e.Count(PartitionOf(p)), m.e.CountSection(p)
+	if n := m.e.Clear(p); n != before || m.e.CountSection(p) != 0 || m.e.Count(PartitionOf(p)) != all-n {
+		m.tb.Fatalf("dropped %d keys of %d, %d are left, %d of %d in the partition", n, before, m.e.CountSection(p), m.e.Count(PartitionOf(p)), all)
 	}
+	m.forgotten(func(section uint16) bool { return section == p })
+}
+
+// forgotten notes that the keys of sections are gone.
+func (m *model) forgotten(of func(section uint16) bool) {
+	maps.DeleteFunc(m.shadow, func(k modelKey, _ modelValue) bool { return of(k.p) })
 }
 
 // beginDrop leaves what is dropped to be freed between other operations.
 func (m *model) beginDrop(p uint16) {
-	before, s := m.e.Count(p), m.e.shardOf(p)
-	d, keys := s.dropped.doom(p)
-	if keys != before || m.e.Count(p) != 0 {
-		m.tb.Fatalf("dropped %d keys of %d, %d are left", keys, before, m.e.Count(p))
+	before, s := m.e.CountSection(p), m.e.shardOf(p)
+	all, keys := s.dropped.doomAll(onlyOf(p))
+	if keys != before || m.e.CountSection(p) != 0 {
+		m.tb.Fatalf("dropped %d keys of %d, %d are left", keys, before, m.e.CountSection(p))
 	}
-	if d != nil {
+	for _, d := range all {
 		m.drops = append(m.drops, modelDrop{s, d})
 	}
-	for k := range m.shadow {
-		if k.p == p {
-			delete(m.shadow, k)
-		}
-	}
+	m.forgotten(func(section uint16) bool { return section == p })
 }
 
 // forget leaves what is dropped to be freed by whoever needs memory, or sweeps.
@@ -42,11 +49,7 @@ func (m *model) forget(p uint16) {
 	if m.e.Forget(p); m.e.Count(p) != 0 {
 		m.tb.Fatalf("%d keys are left", m.e.Count(p))
 	}
-	for k := range m.shadow {
-		if k.p == p {
-			delete(m.shadow, k)
-		}
-	}
+	m.forgotten(func(section uint16) bool { return PartitionOf(section) == p })
 }
 
 // goOnDropping frees a few records of one of the drops under way.
@@ -62,7 +65,7 @@ func (m *model) goOnDropping(which, records int) {
 
 // pin pins the value of k, if that is large.
 func (m *model) pin(k modelKey) {
-	with(m.e, k.p, m.now, func(t Txn) {
+	m.with(k, func(t Txn) {
 		item, ok := t.Find([]byte(k.key))
 		if !ok {
 			return
@@ -94,7 +97,7 @@ func (m *model) stage(k modelKey, v modelValue) {
 	if !m.e.IsLarge(len(k.key), len(v.value)) {
 		return
 	}
-	st, err := m.e.Stage([]byte(k.key), len(v.value))
+	st, err := m.e.Stage(k.p, []byte(k.key), len(v.value))
 	if err == nil {
 		m.staged = append(m.staged, modelStaged{st, k, v})
 	} else if !errors.Is(err, ErrMemory) {
@@ -114,7 +117,7 @@ func (m *model) stageOn(n int) {
 		return
 	}
 	if err == nil {
-		with(m.e, s.k.p, m.now, func(t Txn) { err = t.SetStaged(&s.staged, s.want.typ, s.want.expireAt) })
+		m.with(s.k, func(t Txn) { err = t.SetStaged(&s.staged, s.want.typ, s.want.expireAt) })
 	}
 	if err == nil {
 		m.shadow[s.k] = s.want
@@ -135,9 +138,9 @@ func (m *model) letGo() {
 	m.staged = nil
 }
 
-// install makes partition to a copy of what from has.
+// install makes section to a copy of what from has.
 func (m *model) install(from, to uint16) {
-	m.drop(to)
+	m.clear(to)
 	source := map[string]modelValue{}
 	for cursor, done := uint64(0), false; !done; {
 		cursor, done = m.e.Walk(from, cursor, 10, m.now, func(item Item) bool {

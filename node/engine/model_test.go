@@ -22,11 +22,12 @@ type model struct {
 	shadow  map[modelKey]modelValue
 	now     int64
 	seed    uint64
-	copies  map[uint16]CopyKind
-	limit   int64 // at first
-	exact   bool  // nothing may be missing
-	over    bool  // a lowered limit is not reached: not everything may be evicted
-	evicted int64 // before the last reset
+	copies  map[uint16]CopyKind // by partition
+	limit   int64               // at first
+	exact   bool                // nothing may be missing
+	over    bool                // a lowered limit is not reached: not everything may be evicted
+	evicted int64               // before the last reset
+	selects int
 	drops   []modelDrop
 	pins    []modelPin
 	staged  []modelStaged
@@ -50,8 +51,27 @@ type modelStaged struct {
 }
 
 type modelKey struct {
-	p   uint16
+	p   uint16 // its section
 	key string
+}
+
+// The model's keys are in a few partitions, in three databases each.
+const (
+	modelPartitions = 8
+	modelSections   = 3 * modelPartitions
+)
+
+func modelSection(n uint32) uint16 {
+	return Section(uint16(n%modelPartitions), [...]uint8{0, 1, Databases - 1}[n/modelPartitions%3])
+}
+
+// with locks the section of k, or has a Txn of another one of its partition select it.
+func (m *model) with(k modelKey, f func(t Txn)) {
+	from := k.p
+	if m.selects++; m.selects%3 == 0 {
+		from = Section(PartitionOf(k.p), uint8(m.selects%Databases))
+	}
+	with(m.e, from, m.now, func(t Txn) { f(t.Select(DatabaseOf(k.p))) })
 }
 
 type modelValue struct {
@@ -73,7 +93,7 @@ func (m *model) expect(k modelKey) (modelValue, bool) {
 // hasExpired reports whether the engine shows v no more. The record may stay there until it is swept, and is
 // shown again if its partition becomes a copy before, so the model remembers it.
 func (m *model) hasExpired(k modelKey, v modelValue) bool {
-	return expired(v.expireAt, m.now) && m.copies[k.p] == NoCopy
+	return expired(v.expireAt, m.now) && m.copies[PartitionOf(k.p)] == NoCopy
 }
 
 // missing notes that the engine does not show k.
@@ -83,7 +103,7 @@ func (m *model) missing(k modelKey, what string) {
 	case ok && m.hasExpired(k, v):
 		return
 	case ok && m.exact:
-		m.tb.Fatalf("%s: %q of partition %d is gone", what, k.key, k.p)
+		m.tb.Fatalf("%s: %q of section %d is gone", what, k.key, k.p)
 	}
 	delete(m.shadow, k)
 }
@@ -93,12 +113,12 @@ func (m *model) check(k modelKey, item Item, what string) {
 	v, ok := m.expect(k)
 	got := modelValue{string(item.Value()), item.Type(), item.ExpireAt()}
 	if !ok || got != v || string(item.Key()) != k.key {
-		m.tb.Fatalf("%s %q of partition %d: got %.60q of type %d, expiring at %d, want %.60q of %d, %d, known %t", what, k.key, k.p, got.value, got.typ, got.expireAt, v.value, v.typ, v.expireAt, ok)
+		m.tb.Fatalf("%s %q of section %d: got %.60q of type %d, expiring at %d, want %.60q of %d, %d, known %t", what, k.key, k.p, got.value, got.typ, got.expireAt, v.value, v.typ, v.expireAt, ok)
 	}
 }
 
 func (m *model) find(k modelKey) {
-	with(m.e, k.p, m.now, func(t Txn) {
+	m.with(k, func(t Txn) {
 		if item, ok := t.Find([]byte(k.key)); ok {
 			m.check(k, item, "find")
 		} else {
@@ -108,7 +128,7 @@ func (m *model) find(k modelKey) {
 }
 
 func (m *model) set(k modelKey, v modelValue) {
-	with(m.e, k.p, m.now, func(t Txn) {
+	m.with(k, func(t Txn) {
 		err := t.Set([]byte(k.key), []byte(v.value), v.typ, v.expireAt)
 		switch {
 		case err == nil:
@@ -128,7 +148,7 @@ func (m *model) everythingFits() bool {
 }
 
 func (m *model) resize(k modelKey, n int, fill byte) {
-	with(m.e, k.p, m.now, func(t Txn) {
+	m.with(k, func(t Txn) {
 		view, err := t.Resize([]byte(k.key), n)
 		if errors.Is(err, ErrNotFound) {
 			m.missing(k, "resize")
@@ -157,7 +177,7 @@ func (m *model) resize(k modelKey, n int, fill byte) {
 }
 
 func (m *model) setExpire(k modelKey, at int64) {
-	with(m.e, k.p, m.now, func(t Txn) {
+	m.with(k, func(t Txn) {
 		if !t.SetExpire([]byte(k.key), at) {
 			if m.everythingFits() {
 				m.missing(k, "expire")
@@ -174,7 +194,7 @@ func (m *model) setExpire(k modelKey, at int64) {
 }
 
 func (m *model) delete(k modelKey) {
-	with(m.e, k.p, m.now, func(t Txn) {
+	m.with(k, func(t Txn) {
 		deleted := t.Delete([]byte(k.key))
 		if _, ok := m.expect(k); deleted && !ok || !deleted && ok && m.exact {
 			m.tb.Fatalf("delete of %q: got %t, model has it: %t", k.key, deleted, ok)
@@ -183,7 +203,7 @@ func (m *model) delete(k modelKey) {
 	})
 }
 
-// walk visits the partition wholly and compares both ways.
+// walk visits the section wholly and compares both ways.
 func (m *model) walk(p uint16, max int) {
 	seen := map[string]bool{}
 	for cursor, done := uint64(0), false; !done; {
@@ -230,9 +250,9 @@ func (m *model) reset(seed uint64) {
 
 // step does one operation, of which op is the kind and a and b say on what.
 func (m *model) step(op byte, a, b uint32) {
-	k := modelKey{uint16(a % 24), fmt.Sprintf("key:%d", a/24%400)}
-	if k.p%8 == 0 {
-		k.key = sameTag(m.seed, int(a/24%400))
+	k := modelKey{modelSection(a), fmt.Sprintf("key:%d", a/modelSections%400)}
+	if PartitionOf(k.p) == 0 {
+		k.key = sameTag(m.seed, int(a/modelSections%400))
 	}
 	switch {
 	case op < 110:
@@ -269,11 +289,15 @@ func (m *model) step(op byte, a, b uint32) {
 func (m *model) stepMuch(p uint16, op, b uint32) {
 	switch op {
 	case 0:
-		m.drop(p)
+		if b%2 == 0 {
+			m.drop(PartitionOf(p))
+		} else {
+			m.clear(p)
+		}
 	case 1:
 		m.beginDrop(p)
 	case 2:
-		m.install(p, uint16(b%24))
+		m.install(p, modelSection(b))
 	case 3, 4, 5:
 		m.setLimit(128 + b%128)
 	case 6, 7, 8:
@@ -286,11 +310,12 @@ func (m *model) stepMuch(p uint16, op, b uint32) {
 		}
 	case 10, 11:
 		if !m.exact {
+			p := PartitionOf(p)
 			m.copies[p] = CopyKind(b % 4 % 3)
 			m.e.SetCopy(p, m.copies[p])
 		}
 	case 12:
-		m.forget(p)
+		m.forget(PartitionOf(p))
 	}
 }
 
@@ -323,8 +348,8 @@ func (m *model) stepLarge(k modelKey, a, b uint32) {
 
 // finish compares everything, and the sums with what is there.
 func (m *model) finish() {
-	for p := range uint16(24) {
-		m.walk(p, 50)
+	for n := range uint32(modelSections) {
+		m.walk(modelSection(n), 50)
 	}
 	m.e.checkSums(m.tb)
 	m.e.checkCounts(m.tb)

@@ -144,10 +144,10 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, like *value
 	if typ <= TypeString || s.e.forms[typ].Apply == nil {
 		panic("BUG: values of this type have no parts")
 	}
-	if err := checkLengths(len(key), 0); err != nil {
+	if err := checkLengths(t.section, len(key), 0); err != nil {
 		return v, err
 	}
-	h := s.e.makeHeader(typeElsewhere, t.number, len(key), rootSize+own, true) // so that it can expire later without memory
+	h := s.e.makeHeader(typeElsewhere, t.section, len(key), rootSize+own, true) // so that it can expire later without memory
 	if s.cells.isLarge(h) {
 		return v, ErrKeyTooLong
 	}
@@ -172,7 +172,7 @@ func (t Txn) newParts(key []byte, typ Type, own int, expireAt int64, like *value
 	}
 	s.sums.Parts += size
 	body := s.cells.body(ref, h)
-	value := body[copy(body, key):]
+	value := body[t.putKey(body, key):]
 	clear(value)
 	binary.LittleEndian.PutUint32(value, uint32(at))
 	value[rootType] = byte(typ)

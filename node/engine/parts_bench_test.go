@@ -135,7 +135,7 @@ func BenchmarkPartsBytes(b *testing.B) {
 					_ = e.Stats()
 				}
 				b.ReportMetric(float64(e.Stats().Parts)/float64(n)-float64(size), "B/part")
-				b.ReportMetric(float64(e.Used()-e.fixed)/float64(n)-float64(size), "charged-B/part")
+				b.ReportMetric(float64(e.Used()-e.fixed.Load())/float64(n)-float64(size), "charged-B/part")
 			})
 		}
 	}

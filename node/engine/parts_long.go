@@ -94,7 +94,7 @@ const MaxNote = maxUnit - 64<<10
 func (v Parts) NoteTooLong() {
 	v.Note(nil)
 	if v.Fed() {
-		v.t.s.feeds.stopAll(v.t.number)
+		v.t.s.feeds.stopAll(PartitionOf(v.t.section))
 	}
 }
 

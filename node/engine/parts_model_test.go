@@ -105,7 +105,7 @@ func newBagModel(tb testing.TB, cfg Config) *bagModel {
 // expect is what there should be under k, if it is found.
 func (m *bagModel) expect(k modelKey) *modelBag {
 	b := m.bags[k]
-	if b != nil && expired(b.expireAt, m.now) && m.copies[k.p] == NoCopy {
+	if b != nil && expired(b.expireAt, m.now) && m.copies[PartitionOf(k.p)] == NoCopy {
 		delete(m.bags, k)
 		return nil
 	}
@@ -146,7 +146,7 @@ func (m *bagModel) find(t Txn, k modelKey) (Parts, bool) {
 
 // refused checks that memory may be refused to a partition.
 func (m *bagModel) refused(err error, p uint16, what string) {
-	if !errors.Is(err, ErrMemory) || m.e.Policy() == AllKeys && m.copies[p] != SpareCopy {
+	if !errors.Is(err, ErrMemory) || m.e.Policy() == AllKeys && m.copies[PartitionOf(p)] != SpareCopy {
 		m.tb.Fatalf("%s: %v", what, err)
 	}
 }
@@ -198,11 +198,11 @@ func (m *bagModel) remove(k modelKey, id uint32) {
 
 // drop forgets what the model has of a partition.
 func (m *bagModel) drop(p uint16) {
-	maps.DeleteFunc(m.bags, func(k modelKey, _ *modelBag) bool { return k.p == p })
+	maps.DeleteFunc(m.bags, func(k modelKey, _ *modelBag) bool { return PartitionOf(k.p) == p })
 }
 
 func (m *bagModel) step(op byte, a, b uint32) {
-	k := modelKey{uint16(a % 6), fmt.Sprint("bag:", a/8%6)}
+	k := modelKey{Section(uint16(a%3), uint8(a/3%2)*9), fmt.Sprint("bag:", a/8%6)}
 	key := []byte(k.key)
 	id := a >> 8 % 200
 	switch {
@@ -262,11 +262,16 @@ func (m *bagModel) step(op byte, a, b uint32) {
 func (m *bagModel) stepMuch(p uint16, op byte, b uint32) {
 	switch op {
 	case 246:
-		m.e.Drop(p)
-		m.drop(p)
+		if b%2 == 0 {
+			m.e.Drop(PartitionOf(p))
+			m.drop(PartitionOf(p))
+			break
+		}
+		m.e.Clear(p)
+		maps.DeleteFunc(m.bags, func(k modelKey, _ *modelBag) bool { return k.p == p })
 	case 247:
-		m.e.Forget(p)
-		m.drop(p)
+		m.e.Forget(PartitionOf(p))
+		m.drop(PartitionOf(p))
 	case 248:
 		if b%8 == 0 {
 			m.e.Reset(uint64(b))
@@ -278,10 +283,11 @@ func (m *bagModel) stepMuch(p uint16, op byte, b uint32) {
 	case 249, 250:
 		if !m.exact {
 			for k := range maps.Clone(m.bags) { // what has expired is gone before nothing expires any more
-				if k.p == p {
-					with(m.e, p, m.now, func(t Txn) { m.find(t, k) })
+				if PartitionOf(k.p) == PartitionOf(p) {
+					with(m.e, k.p, m.now, func(t Txn) { m.find(t, k) })
 				}
 			}
+			p := PartitionOf(p)
 			m.copies[p] = CopyKind(b % 4 % 3)
 			m.e.SetCopy(p, m.copies[p])
 		}

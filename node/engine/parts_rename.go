@@ -61,9 +61,10 @@ func (t Txn) Aside(k *AsideKey) (v Parts, ok bool) {
 	return t.Parts(item)
 }
 
-// Rename gives the value the key, over any value that was there, and takes it from the key that it
-// had. It expires at expireAt, never if that is 0. Rename makes room for the root. After an error
-// nothing has changed but by eviction.
+// Rename gives the value the key in t's section, over any value that was there, and takes it from the
+// key that it had, which may be one of another database (Select): v is void then, and the value is
+// found with t. It expires at expireAt, never if that is 0. Rename makes room for the root. After an
+// error nothing has changed but by eviction.
 func (t Txn) Rename(v Parts, key []byte, expireAt int64) error {
 	if err := t.Reserve(Room{Roots: []int{len(key) + len(v.Own())}, Spared: []Parts{v}}); err != nil {
 		return err
@@ -73,11 +74,11 @@ func (t Txn) Rename(v Parts, key []byte, expireAt int64) error {
 
 // rename is Rename behind Reserve. whole: an unfinished value is whole with it.
 func (t Txn) rename(v Parts, key []byte, expireAt int64, whole bool) error {
-	if err := checkLengths(len(key), 0); err != nil {
+	if err := checkLengths(t.section, len(key), 0); err != nil {
 		return err
 	}
 	s, own := t.s, len(v.Own())
-	h := s.e.makeHeader(typeElsewhere, t.number, len(key), rootSize+own, true)
+	h := s.e.makeHeader(typeElsewhere, t.section, len(key), rootSize+own, true)
 	if s.cells.isLarge(h) {
 		return ErrKeyTooLong
 	}
@@ -93,16 +94,16 @@ func (t Txn) rename(v Parts, key []byte, expireAt int64, whole bool) error {
 	from := v.head().root
 	old := s.cells.header(from)
 	body := s.cells.body(to, h)
-	copy(body[copy(body, key):], s.cells.body(from, old)[old.keyLen():])
+	copy(body[t.putKey(body, key):], s.cells.body(from, old)[old.keyLen():])
 	s.cells.setHeader(to, h.usedLike(old))
 	en, tag := t.lookup(key) // which logs the key's expiry ahead of its new value
 	v.head().aside = false
-	s.feeds.logRename(v, key, expireAt)
+	s.feeds.logRename(v, t.section, key, expireAt)
 	if whole {
 		v.finish()
 	}
 	s.values.reroot(to, h)
-	t.uproot(from, old)
+	v.t.uproot(from, old)
 	if en.found() {
 		en, tag = t.lookup(key) // uproot may have moved the entry
 	}
@@ -115,22 +116,22 @@ func (t Txn) uproot(ref handle, h header) {
 	s := t.s
 	tag := s.tagOfRecord(ref, h)
 	s.changed(tag, ref)
-	s.noteLost(tag)
+	s.noteLost(tag, ref)
 	s.indexes.remove(t.p, tag, s.indexes.mustFind(t.p, tag, ref))
 	s.account(h, s.cells.expireAt(ref, h), -1)
 	s.slabs.put(ref)
 }
 
-// logRename logs that the value, which has its old key still, gets another one.
-func (f *shardFeeds) logRename(v Parts, key []byte, expireAt int64) {
+// logRename logs that the value, which has its old key still, gets another one in a section.
+func (f *shardFeeds) logRename(v Parts, section uint16, key []byte, expireAt int64) {
 	if !f.s.feeding {
 		return
 	}
 	rest := binary.LittleEndian.AppendUint64(make([]byte, 0, wordSize+len(key)), uint64(expireAt))
 	rest = append(rest, key...)
-	for t := f.targetsOf(v.t.number); t != 0; t >>= 8 {
-		second := partsWord(v.Incarnation()) | wholeBit
-		if f.renameChunks(v, t.first(), key) {
+	for t := f.targetsOf(v.t.section); t != 0; t >>= 8 {
+		second := partsWord(v.Incarnation()) | partsWord(DatabaseOf(section)^DatabaseOf(v.t.section))<<databasesShift | wholeBit
+		if f.renameChunks(v, t.first(), section, key) {
 			second &^= wholeBit
 		}
 		f.logParts(targets(0).with(t.first()), EffectRename, v, second, rest)
@@ -140,14 +141,14 @@ func (f *shardFeeds) logRename(v Parts, key []byte, expireAt int64) {
 
 // renameChunks has the snapshot of the value that is on its way to r go on under another key, and
 // reports whether there is one.
-func (f *shardFeeds) renameChunks(v Parts, r Receiver, key []byte) bool {
+func (f *shardFeeds) renameChunks(v Parts, r Receiver, section uint16, key []byte) bool {
 	b := f.begunChunks(v, r)
 	if b == nil {
 		return false
 	}
 	to := f.s.e.feeds.receivers[r].Load()
 	to.chunksMu.Lock()
-	b.key = bytes.Clone(key)
+	b.section, b.key = section, bytes.Clone(key)
 	to.chunksMu.Unlock()
 	return true
 }
@@ -156,17 +157,18 @@ func (f *shardFeeds) renameChunks(v Parts, r Receiver, key []byte) bool {
 // is lacking.
 func (t Txn) applyRename(key []byte, second partsWord, rest []byte, shift int64, taker Taker) {
 	at := ShiftExpiry(int64(binary.LittleEndian.Uint64(rest)), shift)
-	to := rest[wordSize:]
+	name := rest[wordSize:]
+	to := t.Select(DatabaseOf(t.section) ^ second.databases())
 	v, ok := t.incarnate(key, second.incarnation())
-	if ok && !t.s.isDue(t.number, at) {
-		err := t.Reserve(Room{Roots: []int{len(to) + len(v.Own())}, Spared: []Parts{v}})
-		if err == nil && t.rename(v, to, at, second.whole()) == nil {
+	if ok && !t.s.isDue(t.section, at) {
+		err := to.Reserve(Room{Roots: []int{len(name) + len(v.Own())}, Spared: []Parts{v}})
+		if err == nil && to.rename(v, name, at, second.whole()) == nil {
 			return
 		}
 	}
 	t.Delete(key)
-	t.Delete(to)
-	if !t.s.isDue(t.number, at) {
-		t.lacks(to, taker)
+	to.Delete(name)
+	if !t.s.isDue(t.section, at) {
+		to.lacks(name, taker)
 	}
 }

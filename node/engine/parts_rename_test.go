@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 )
 
@@ -104,9 +105,10 @@ func TestAside(t *testing.T) {
 // rename renames a bag, or builds one aside, in a unit or not.
 func (f *bagFeed) rename(p uint16) {
 	to := fmt.Sprint("bag:", f.r.IntN(4))
-	with(f.owner, p, 1, func(t Txn) {
+	with(f.owner, f.section(p), 1, func(t Txn) {
+		target := t.Select(DatabaseOf(f.section(p)))
 		v, ok := bag(t, fmt.Sprint("bag:", f.r.IntN(4)))
-		if ok && string(v.Key()) == to {
+		if ok && string(v.Key()) == to && target == t {
 			return
 		}
 		if f.r.IntN(2) == 0 {
@@ -126,7 +128,7 @@ func (f *bagFeed) rename(p uint16) {
 				return
 			}
 		}
-		if err := t.Rename(v, []byte(to), int64(f.r.IntN(2)*1000)); err != nil {
+		if err := target.Rename(v, []byte(to), int64(f.r.IntN(2)*1000)); err != nil {
 			f.tb.Fatal(err)
 		}
 	})
@@ -137,8 +139,13 @@ func (f *bagFeed) heal(p uint16) {
 	f.tb.Helper()
 	f.collect()
 	for rounds := 0; len(f.taker.lacks) > 0; rounds++ {
-		for key := range f.taker.lacks {
-			f.owner.SendAnew(p, testReceiver, []byte(key), 1)
+		for name := range f.taker.lacks {
+			section := p
+			key, there := strings.CutPrefix(name, fmt.Sprint(bagDatabase, "/"))
+			if there {
+				section = Section(p, bagDatabase)
+			}
+			f.owner.SendAnew(section, testReceiver, []byte(key), 1)
 		}
 		clear(f.taker.lacks)
 		for done := false; !done; f.collect() {
@@ -156,6 +163,7 @@ func TestFeedRename(t *testing.T) {
 	oneGoroutine(t)
 	for seed := range uint64(10) {
 		f := newBagFeed(t, seed)
+		f.both = seed%2 == 1
 		const p = 5
 		for range 3000 {
 			f.change(p)

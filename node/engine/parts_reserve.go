@@ -22,7 +22,7 @@ func (t Txn) Reserve(r Room) error {
 	for _, v := range r.Spared {
 		v.head().spared = true
 	}
-	s.frugal = s.copies.spares(t.number)
+	s.frugal = s.copies.spares(t.section)
 	err := t.reserve(r)
 	s.frugal = false
 	s.values.needs = s.values.needs[:0]
@@ -89,7 +89,7 @@ func (t Txn) reserve(r Room) error {
 		}
 	}
 	for _, size := range r.Roots {
-		h := s.e.makeHeader(typeElsewhere, t.number, size, rootSize, true)
+		h := s.e.makeHeader(typeElsewhere, t.section, size, rootSize, true)
 		if s.cells.isLarge(h) {
 			return ErrKeyTooLong
 		}
@@ -103,6 +103,9 @@ func (t Txn) reserve(r Room) error {
 	}
 	if int64(bytes) > s.e.reclaimable() {
 		return ErrNeverFits
+	}
+	if len(r.Roots) > 0 && t.p.buckets == 0 && !s.hasTable(t.p) {
+		return ErrMemory
 	}
 	if !s.values.fillStash(r.Parts) {
 		return ErrMemory
@@ -142,7 +145,7 @@ func (v Parts) MayAdjust(bytes int) error { return v.mayTake(bytes, (v.Bytes()+i
 
 func (v Parts) mayTake(bytes int, in int64) error {
 	s := v.t.s
-	if bytes <= 0 || s.e.MayHave(in) || s.copies.of(v.t.number) != NoCopy {
+	if bytes <= 0 || s.e.MayHave(in) || s.copies.of(v.t.section) != NoCopy {
 		return nil
 	}
 	return ErrTooBig

@@ -309,7 +309,7 @@ func TestPartsMove(t *testing.T) {
 func TestBigParts(t *testing.T) {
 	e := open(t, Config{MaxBytes: 16 << 20, Shards: 1, Forms: bags()})
 	makeBag(t, e, 1, "bag", 1, 10)
-	st, err := e.Stage(nil, 200_000)
+	st, err := e.StagePart(200_000)
 	if err != nil {
 		t.Fatal(err)
 	}

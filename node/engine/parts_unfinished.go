@@ -29,7 +29,7 @@ func (s *shard) dropUnfinished(p uint16) {
 	for i := len(s.values.unfinished) - 1; i >= 0; i-- {
 		root := s.cells.head(s.values.unfinished[i]).root
 		if h := s.cells.header(root); h.partition() == p {
-			part, tag := s.partition(p), s.tagOfRecord(root, h)
+			part, tag := s.partition(s.cells.section(root, h)), s.tagOfRecord(root, h)
 			s.erase(part, tag, s.indexes.mustFind(part, tag, root))
 			s.changes++
 		}
@@ -81,23 +81,24 @@ func (v *values) forgetUnfinished(at handle) {
 	}
 }
 
-// countUnfinished returns how many unfinished values partition p has.
-func (v *values) countUnfinished(p uint16) (n int) {
+// countUnfinished returns how many unfinished values a section has.
+func (v *values) countUnfinished(section uint16) (n int) {
 	for _, at := range v.unfinished {
-		if v.partitionOf(at) == p {
+		if v.sectionOf(at) == section {
 			n++
 		}
 	}
 	return n
 }
 
-// leaveUnfinished takes the values of partition p, which is being dropped, from the list: they are
-// no keys any more, and die with its index.
-func (v *values) leaveUnfinished(p uint16) {
-	v.unfinished = slices.DeleteFunc(v.unfinished, func(at handle) bool { return v.partitionOf(at) == p })
+// leaveUnfinished takes the values of a section, which is being dropped, from the list: they are no
+// keys any more, and die with its index.
+func (v *values) leaveUnfinished(section uint16) {
+	v.unfinished = slices.DeleteFunc(v.unfinished, func(at handle) bool { return v.sectionOf(at) == section })
 }
 
-// partitionOf is the partition of the value with the head.
-func (v *values) partitionOf(at handle) uint16 {
-	return v.s.cells.header(v.s.cells.head(at).root).partition()
+// sectionOf is the section of the value with the head.
+func (v *values) sectionOf(at handle) uint16 {
+	root := v.s.cells.head(at).root
+	return v.s.cells.section(root, v.s.cells.header(root))
 }

@@ -30,7 +30,7 @@ const (
 
 // Limits of one record.
 const (
-	MaxKeyLen   = 1<<16 - 1
+	MaxKeyLen   = 1<<16 - 1 // in database 0; a byte less in the others
 	MaxValueLen = 512 << 20 // of a string; other types have a byte less
 )
 
@@ -41,7 +41,9 @@ const wordSize = 8
 //	bits  0-2   type          bits  4-5   uses since eviction last looked, 3 being three or more
 //	bit   3     has expiry    bits  6-17  partition
 //	bits 18-33  key length    bits 34-62  value length
-//	bit  63     reserved: the key's last byte is its database
+//	bit  63     there is one more byte behind the key, its database, which the key length counts
+//
+// A key of database 0 has no such byte: its name is all of it.
 //
 // A free cell's word has its lower half zero (the type is TypeNone) and the next free cell in the
 // upper. In the small queue, whose cells are as long as their records, a dead record keeps its
@@ -58,7 +60,9 @@ const (
 	keyShift       = 18
 	valueShift     = 34
 	valueMask      = MaxValueLen - 1 // of 29 bits
-	databaseBit    = 1 << 63
+	databaseBit    = 1 << databaseBitShift
+
+	databaseBitShift = 63
 
 	// fullString is what type and length are of a string of MaxValueLen bytes: its length has a bit
 	// too many.
@@ -66,12 +70,15 @@ const (
 	fullMask   = typeMask | valueMask<<valueShift
 )
 
-// makeHeader packs a header. A large record always has an expiry word, 0 for never, so that its
-// cell has one layout.
-func (e *Engine) makeHeader(typ Type, p uint16, keyLen, valueLen int, hasExpiry bool) header {
-	h := header(typ) | header(p)<<partitionShift | header(keyLen)<<keyShift | header(valueLen)<<valueShift
+// makeHeader packs a header for a key with a name of nameLen bytes. A large record always has an expiry
+// word, 0 for never, so that its cell has one layout.
+func (e *Engine) makeHeader(typ Type, section uint16, nameLen, valueLen int, hasExpiry bool) header {
+	h := header(typ) | header(PartitionOf(section))<<partitionShift | header(nameLen)<<keyShift | header(valueLen)<<valueShift
 	if valueLen == MaxValueLen {
 		h = h&^(fullMask|databaseBit) | fullString
+	}
+	if section >= Partitions {
+		h += databaseBit | 1<<keyShift
 	}
 	if hasExpiry || h.cellBody() > e.cells.maxInline {
 		h |= expiryBit
@@ -94,9 +101,11 @@ func (e *Engine) withValueLen(h header, n int) header {
 
 func (h header) live() bool        { return h&typeMask != 0 }
 func (h header) hasExpiry() bool   { return h&expiryBit != 0 }
+func (h header) hasDatabase() bool { return h&databaseBit != 0 }
 func (h header) uses() int         { return int(h&usesMask) / oneUse }
 func (h header) partition() uint16 { return uint16(h>>partitionShift) & (Partitions - 1) }
 func (h header) keyLen() int       { return int(h>>keyShift) & MaxKeyLen }
+func (h header) nameLen() int      { return h.keyLen() - int(h>>databaseBitShift) }
 func (h header) bodyLen() int      { return h.keyLen() + h.valueLen() }
 
 // typ is the type as far as the header tells.
@@ -162,7 +171,7 @@ func (i Item) HasParts() bool { return i.header.isRoot() }
 func (i Item) Own() []byte { return i.Value()[rootSize:] }
 
 // Key is a view outside the Go heap, not to be changed, valid as long as the Item.
-func (i Item) Key() []byte { return bodyPart(i.body, 0, i.header.keyLen()) }
+func (i Item) Key() []byte { return bodyPart(i.body, 0, i.header.nameLen()) }
 
 // Value is a view outside the Go heap, not to be changed, valid as long as the Item.
 func (i Item) Value() []byte { return bodyPart(i.body, i.header.keyLen(), i.header.valueLen()) }
@@ -219,12 +228,19 @@ func (c *cells) body(ref handle, h header) []byte {
 
 func (c *cells) key(ref handle) []byte {
 	h := c.header(ref)
+	return c.body(ref, h)[:h.nameLen()]
+}
+
+// fullKey is the key with its database, if that is behind it.
+func (c *cells) fullKey(ref handle) []byte {
+	h := c.header(ref)
 	return c.body(ref, h)[:h.keyLen()]
 }
 
+// keyIs reports whether a record, of the right section, is that of the key.
 func (c *cells) keyIs(ref handle, key []byte) bool {
 	h := c.header(ref)
-	return h.keyLen() == len(key) && string(c.body(ref, h)[:len(key)]) == string(key)
+	return h.nameLen() == len(key) && string(c.body(ref, h)[:len(key)]) == string(key)
 }
 
 func (c *cells) item(ref handle) Item {

@@ -6,7 +6,7 @@ import (
 )
 
 // TestFootprint: what Footprint says of keys, summed, is what they added to the memory in use, as
-// near as an average can be.
+// near as an average can be. So is what a walk says of them.
 func TestFootprint(t *testing.T) {
 	oneGoroutine(t)
 	f := func(valueLen, keys int, tolerance float64) {
@@ -30,6 +30,15 @@ func TestFootprint(t *testing.T) {
 		}
 		if used := e.Used() - before; float64(sum) < (1-tolerance)*float64(used) || float64(sum) > (1+tolerance)*float64(used) {
 			t.Errorf("%d values of %d bytes: footprints add up to %d, memory in use grew by %d", keys, valueLen, sum, used)
+		}
+		walked := int64(0)
+		for p := range uint16(Partitions) {
+			for cursor, done := uint64(0), false; !done; {
+				cursor, done = e.Walk(p, cursor, 1000, 1, func(item Item) bool { walked += e.ItemBytes(item); return true })
+			}
+		}
+		if float64(walked) < 0.98*float64(sum) || float64(walked) > 1.1*float64(sum) {
+			t.Errorf("%d values of %d bytes: a walk adds up to %d, footprints to %d", keys, valueLen, walked, sum)
 		}
 	}
 	f(10, 200_000, 0.35) // buckets of a growing index are not full

@@ -67,7 +67,7 @@ func (c *cells) holds(ref handle, h header) bool {
 func (s *shard) erase(p *partition, tag uint32, en entry) {
 	ref := en.ref()
 	s.changed(tag, ref)
-	s.noteLost(tag)
+	s.noteLost(tag, ref)
 	if s.feeding {
 		s.feeds.logDelete(p, ref)
 	}
@@ -100,9 +100,9 @@ func (s *shard) free(ref handle) {
 // queueOf is the queue that the record is in.
 func (c *cells) queueOf(ref handle) kind { return c.e.pool.pages[c.pageOf(ref)].kind }
 
-// fill writes key and value into the body of a record.
+// fill writes key and value into the body of a record. putDatabase does the rest.
 func (s *shard) fill(ref handle, h header, key, value []byte) {
 	body := s.cells.body(ref, h)
 	copy(body, key)
-	copy(body[len(key):], value)
+	copy(body[len(key)+int(h>>databaseBitShift):], value)
 }

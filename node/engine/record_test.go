@@ -2,18 +2,27 @@ package engine
 
 import "testing"
 
-// The longest string has a length that the header's bits just do not reach.
+// The longest string has a length that the header's bits just do not reach, in any database.
 func TestHeaderLengths(t *testing.T) {
+	headerLengths(t, 4095)
+	headerLengths(t, Section(4095, 1))
+}
+
+func headerLengths(t *testing.T, section uint16) {
+	name := MaxKeyLen
+	if section >= Partitions {
+		name--
+	}
 	e := open(t, Config{MaxBytes: 8 << 20, Shards: 1})
 	for _, typ := range []Type{TypeString, TypeHash, TypeStream} {
 		for _, n := range []int{0, 1, 300, 1 << 20, MaxValueLen - 1, MaxValueLen} {
 			if n == MaxValueLen && typ != TypeString {
 				continue
 			}
-			h := e.makeHeader(typ, 4095, MaxKeyLen, n, true) | usesMask
+			h := e.makeHeader(typ, section, name, n, true) | usesMask
 			for _, then := range []int{7, MaxValueLen - 1, n} {
 				got := e.withValueLen(e.withValueLen(h, then), n)
-				if got != h || got.typ() != typ || got.valueLen() != n || got.keyLen() != MaxKeyLen || got.partition() != 4095 || got.uses() != maxUses || got&databaseBit != 0 {
+				if got != h || got.typ() != typ || got.valueLen() != n || got.keyLen() != MaxKeyLen || got.nameLen() != name || got.partition() != 4095 || got.uses() != maxUses || got.hasDatabase() != (section >= Partitions) {
 					t.Errorf("type %d of %d bytes, then %d: %x, want %x", typ, n, then, got, h)
 				}
 			}
@@ -23,9 +32,14 @@ func TestHeaderLengths(t *testing.T) {
 
 // A string of MaxValueLen bytes is stored, found, pinned and shortened like any other.
 func TestLongestString(t *testing.T) {
+	longestString(t, 3)
+	longestString(t, Section(3, 1))
+}
+
+func longestString(t *testing.T, section uint16) {
 	e := open(t, Config{MaxBytes: 1 << 30, Shards: 1})
 	key := []byte("longest")
-	st, err := e.Stage(key, MaxValueLen)
+	st, err := e.Stage(section, key, MaxValueLen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +49,7 @@ func TestLongestString(t *testing.T) {
 	if err := st.Write([]byte{7}); err != nil {
 		t.Fatal(err)
 	}
-	x := e.Lock(3, 1)
+	x := e.Lock(section, 1)
 	defer x.Unlock()
 	if err := x.SetStaged(&st, TypeHash, 0); err != ErrValueTooLarge {
 		t.Errorf("as a hash: %v", err)

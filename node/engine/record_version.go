@@ -21,7 +21,7 @@ func (t Txn) VersionOf(key []byte) Version {
 		s.noting = true
 	}
 	en, tag := t.lookup(key)
-	return Version{s.era, s.versions[tag%versionsPerShard], t.isThere(en)}
+	return Version{s.eras[DatabaseOf(t.section)], s.versions[apart(t.section, tag)%versionsPerShard], t.isThere(en)}
 }
 
 // changed notes a change of a key with the tag, whose record is in the cell.
@@ -33,6 +33,7 @@ func (s *shard) changed(tag uint32, ref handle) {
 
 func (s *shard) noteChange(tag uint32, ref handle) {
 	s.feeds.endView()
+	tag = s.tagApartOf(tag, ref)
 	if s.versions != nil {
 		s.versions[tag%versionsPerShard]++
 	}

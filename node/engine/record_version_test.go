@@ -77,6 +77,14 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%s changed nothing", name)
 		}
 	}
+
+	other := e.Lock(Section(p, 1), now)
+	set([]byte("4"), 0)(other)
+	other.Unlock()
+	before = version()
+	if e.Clear(Section(p, 1)) != 1 || version() != before {
+		t.Error("a key has another version because another database was cleared")
+	}
 }
 
 // An evicted key is a changed one.

@@ -11,7 +11,8 @@ type shard struct {
 	cells      *cells
 	seed       atomic.Uint64 // Touch reads it without the lock
 	now        int64         // unix milliseconds as of the last Lock
-	partitions []partition   // by partition number / shards
+	tables     []partition   // from the shard's part of the first table on, see section.go
+	partitions []partition   // by partition number / shards: of database 0
 	number     int
 	mark       mark // on its pages; changed by Reset, with resetMu held too
 	window     int  // number of the window that has its pages
@@ -40,8 +41,8 @@ type shard struct {
 	ghosts   ghosts
 	values   values
 
-	versions []uint32 // nil before the first VersionOf
-	era      uint32   // how often keys went together, without a count each
+	versions []uint32          // nil before the first VersionOf
+	eras     [Databases]uint32 // how often keys of a database went together, without a count each
 	feeds    shardFeeds
 	units    *units
 	awaits   awaits

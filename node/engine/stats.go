@@ -24,7 +24,7 @@ type Stats struct {
 	Keys    int64 // in all partitions, expired ones included that nothing has met yet
 	Used    int64 // bytes counted towards the limit; never above Max
 	Max     int64
-	Fixed   int64 // part of Used: what an empty engine has
+	Fixed   int64 // part of Used: what an empty engine has, more once it had keys in other databases than 0
 	Outside int64 // part of Used: what Charge took for the caller's own memory
 	Feeds   int64 // part of Used: logs of changes for receivers
 	Staged  int64 // part of Used: large values that are being written, and replies being gathered
@@ -35,7 +35,7 @@ type Stats struct {
 
 // Stats sums up the shards, one after the other.
 func (e *Engine) Stats() Stats {
-	st := Stats{Max: e.limit.Load(), Fixed: e.fixed, Outside: e.pool.outside.Load()}
+	st := Stats{Max: e.limit.Load(), Fixed: e.fixed.Load(), Outside: e.pool.outside.Load()}
 	for i := range e.shards {
 		s := &e.shards[i]
 		s.mu.Lock()
@@ -52,8 +52,10 @@ func (e *Engine) Stats() Stats {
 
 // keys is how many keys the partitions have.
 func (s *shard) keys() (n int64) {
-	for i := range s.partitions {
-		n += int64(s.partitions[i].count)
+	for d := range uint8(Databases) {
+		for i := range s.tableInUse(d) {
+			n += int64(s.table(d)[i].count)
+		}
 	}
 	return n - int64(len(s.values.unfinished))
 }

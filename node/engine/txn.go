@@ -1,22 +1,33 @@
 package engine
 
-// Txn is the right to work on one partition: its shard is locked from Engine.Lock to Unlock. It is
-// a small value; use it in one goroutine, and lock no other partition meanwhile.
+// Txn is the right to work on one section: its shard is locked from Engine.Lock to Unlock. It is a
+// small value; use it in one goroutine, and lock no other partition meanwhile.
 type Txn struct {
-	s      *shard
-	p      *partition
-	number uint16
-	within bool // see Within
+	s       *shard
+	p       *partition
+	section uint16
+	within  bool // see Within
 }
 
-// Lock locks the shard of partition p. nowMilli is the time that decides what is expired, in unix
+// Lock locks the shard of a section. nowMilli is the time that decides what is expired, in unix
 // milliseconds.
-func (e *Engine) Lock(p uint16, nowMilli int64) Txn {
-	s := e.shardOf(p)
+func (e *Engine) Lock(section uint16, nowMilli int64) Txn {
+	s := e.shardOf(section)
 	s.mu.Lock()
 	s.now = nowMilli
-	return Txn{s: s, p: s.partition(p), number: p}
+	return Txn{s: s, p: s.partition(section), section: section}
 }
+
+// Select is t for another database of its partition. Both are valid until Unlock, which is called
+// for one of them.
+func (t Txn) Select(database uint8) Txn {
+	t.section = Section(PartitionOf(t.section), database)
+	t.p = t.s.partition(t.section)
+	return t
+}
+
+// Section returns what t works on.
+func (t Txn) Section() uint16 { return t.section }
 
 // Unlock ends the work. Items found with t are void after it.
 func (t Txn) Unlock() {
@@ -99,19 +110,20 @@ func (t Txn) Delete(key []byte) bool {
 // pinned or charged by the caller takes the memory, or another shard has it and is locked. Small
 // values find memory even then, in the shard's own pages.
 func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
-	if err := checkStore(typ, len(key), len(value)); err != nil {
+	if err := checkStore(typ, t.section, len(key), len(value)); err != nil {
 		return err
 	}
 	s := t.s
 	if err := s.indexes.prepare(t.p); err != nil {
 		return err
 	}
-	h := s.e.makeHeader(typ, t.number, len(key), len(value), expireAt != 0)
+	h := s.e.makeHeader(typ, t.section, len(key), len(value), expireAt != 0)
 	en, tag := t.lookup(key)
 	if en.found() {
 		ref := en.ref()
 		done, err := t.overwrite(en, h, expireAt, key, value)
 		if done {
+			t.putDatabase(ref, h)
 			s.changed(tag, ref)
 			s.feeds.stored(ref)
 		}
@@ -132,6 +144,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 	if err != nil {
 		if en.found() && s.cells.holds(en.ref(), h) { // so a value that gets shorter needs no memory
 			t.overwriteIn(en.ref(), h, expireAt, key, value)
+			t.putDatabase(en.ref(), h)
 			s.changed(tag, en.ref())
 			s.feeds.stored(en.ref())
 			return nil
@@ -139,6 +152,7 @@ func (t Txn) Set(key, value []byte, typ Type, expireAt int64) error {
 		return err
 	}
 	s.fill(ref, h, key, value)
+	t.putDatabase(ref, h)
 	t.publish(tag, en, ref, h, expireAt)
 	s.feeds.stored(ref)
 	return nil
@@ -149,10 +163,11 @@ func (t Txn) queueFor(en entry, tag uint32, h header) kind {
 	if en.found() {
 		return t.s.cells.queueOf(en.ref())
 	}
-	return t.s.entrance(t.number, tag, h)
+	return t.s.entrance(t.section, tag, h)
 }
 
-// overwrite stores the new value where the old one is, if it fits there.
+// overwrite stores the new value where the old one is, if it fits there. Behind it, and behind
+// overwriteIn, stands putDatabase.
 func (t Txn) overwrite(en entry, h header, expireAt int64, key, value []byte) (done bool, err error) {
 	s, ref := t.s, en.ref()
 	old := s.cells.header(ref)
@@ -184,7 +199,7 @@ func (t Txn) overwriteIn(ref handle, h header, expireAt int64, key, value []byte
 // call on t or Unlock. Old bytes stay, new bytes are zeros. Type and expiry stay. ErrNotFound, or
 // the errors of Set.
 func (t Txn) Resize(key []byte, n int) ([]byte, error) {
-	if err := checkLengths(len(key), n); err != nil {
+	if err := checkLengths(t.section, len(key), n); err != nil {
 		return nil, err
 	}
 	en, tag := t.lookup(key)
@@ -193,7 +208,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 	}
 	s, ref := t.s, en.ref()
 	old := s.cells.header(ref)
-	if err := checkStore(old.typ(), len(key), n); err != nil {
+	if err := checkStore(old.typ(), t.section, len(key), n); err != nil {
 		return nil, err
 	}
 	h := s.e.withValueLen(old, n)
@@ -219,7 +234,7 @@ func (t Txn) Resize(key []byte, n int) ([]byte, error) {
 		}
 	}
 	s.feeds.viewed(ref)
-	return s.cells.body(ref, h)[len(key):], nil
+	return s.cells.body(ref, h)[h.keyLen():], nil
 }
 
 // ResizeCost is how many bytes Resize of an item found with t to a value of n bytes copies, or
@@ -280,7 +295,7 @@ func (t Txn) lookup(key []byte) (entry, uint32) {
 	if hdr.isRoot() && t.expireElements(ref, hdr) {
 		return entry{}, tag
 	}
-	if s.isDue(t.number, s.cells.expireAt(ref, hdr)) {
+	if s.isDue(t.section, s.cells.expireAt(ref, hdr)) {
 		if h := t.Holder(); h != nil && s.now != h.now {
 			return entry{}, tag // it may expire for the holder only
 		}
@@ -299,7 +314,7 @@ func (t Txn) expireElements(ref handle, hdr header) (gone bool) {
 	s := t.s
 	at := s.cells.headOf(ref, hdr)
 	head := s.cells.head(at)
-	if head.due == 0 || head.due > s.now || s.copies.has(t.number) || head.unfinished {
+	if head.due == 0 || head.due > s.now || s.copies.has(t.section) || head.unfinished {
 		return false
 	}
 	if h := t.Holder(); h != nil && s.now != h.now {
@@ -322,12 +337,12 @@ func (t Txn) publish(tag uint32, en entry, ref handle, h header, expireAt int64)
 		if s.e.announcesNew.Load() {
 			s.announce(ref, Created)
 		}
-		if s.copies.kind != nil && s.copies.spares(t.number) {
+		if s.copies.kind != nil && s.copies.spares(t.section) {
 			s.copies.setRoom(true)
 		}
 		return
 	}
-	s.noteLost(tag)
+	s.noteLost(tag, ref)
 	old := en.ref()
 	s.cells.setHeader(ref, h.usedLike(s.cells.header(old)))
 	en.b.refs[en.i] = ref
@@ -356,20 +371,20 @@ func (t Txn) relocate(tag uint32, ref handle, h header, expireAt int64, k kind) 
 	return to, nil
 }
 
-// checkStore checks what is to be stored as a value of type typ.
-func checkStore(typ Type, key, value int) error {
+// checkStore checks what is to be stored in a section as a value of type typ.
+func checkStore(typ Type, section uint16, key, value int) error {
 	if typ == TypeNone || typ > lastType {
 		panic("BUG: a value without a type")
 	}
 	if typ != TypeString && value == MaxValueLen {
 		return ErrValueTooLarge
 	}
-	return checkLengths(key, value)
+	return checkLengths(section, key, value)
 }
 
-func checkLengths(key, value int) error {
+func checkLengths(section uint16, key, value int) error {
 	switch {
-	case key > MaxKeyLen:
+	case key >= MaxKeyLen && (key > MaxKeyLen || section >= Partitions):
 		return ErrKeyTooLong
 	case value > MaxValueLen:
 		return ErrValueTooLarge

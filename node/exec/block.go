@@ -12,7 +12,7 @@ import (
 // A blocking command pops like its cousin that does not block. Only if none of its keys has a value does
 // it call Await, with the partition still locked, so that no push comes between. When a value comes, the
 // host executes the command again from its beginning, under the lock of who has brought the value
-// (Request.Woken). Within EXEC nothing waits.
+// (Request.Woken), or from then on as any other command, if it takes long. Within EXEC nothing waits.
 
 // MaxAwaited is how many keys a blocking command names at most: it stands in a queue at each of them.
 const MaxAwaited = 256
@@ -117,6 +117,13 @@ func (r *Request) AwaitKeys(t engine.Txn, typ engine.Type, limit time.Duration) 
 	r.Await(t, Await{Wish: engine.Wish{Type: typ, Keys: keys}, Limit: limit})
 }
 
+// Leaves reports whether a command that has waited passes over one of its keys, where a claim has
+// its turn: what is there is what the claim was told of. The key for which the command is woken is
+// another one.
+func (r *Request) Leaves(t engine.Txn, typ engine.Type, group, key []byte) bool {
+	return r.Woken && len(r.Keys) > 1 && t.HasTurn(typ, group, key)
+}
+
 // Apart is a reply that is made without a connection, to be answered on another loop.
 type Apart struct {
 	text []byte
@@ -125,7 +132,7 @@ type Apart struct {
 
 // BeginApart prepares the request for a command whose reply TakeApart takes. Its output is in the Go heap.
 func (r *Request) BeginApart(cn *Conn, now int64) {
-	r.conn, r.Now, r.Woken = cn, now, true
+	r.conn, r.Now, r.Woken, r.Postponed = cn, now, true, false
 	r.Out, r.begun, r.sent = r.Out[:0], 0, 0
 }
 

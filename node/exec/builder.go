@@ -112,10 +112,10 @@ func (b *Builder) Drop(t engine.Txn) {
 	b.isBig = false
 }
 
-// End is Drop outside of any lock; p is the partition of the key.
-func (b *Builder) End(e *engine.Engine, p uint16, now int64) {
+// End is Drop outside of any lock; section is that of the key.
+func (b *Builder) End(e *engine.Engine, section uint16, now int64) {
 	if b.isBig {
-		t := e.Lock(p, now)
+		t := e.Lock(section, now)
 		defer t.Unlock()
 		b.Drop(t)
 	}

@@ -59,6 +59,9 @@
 //   - pinned: said of a large value that cannot change or move while a reply is sent from it.
 //   - gathered: said of a reply that several runs of a command, or a goroutine, make before any of it
 //     is sent (Gathered).
+//   - database: that of the command's keys. A client has selected it, a pipe's request names it, and
+//     within a transaction or a script SELECT changes it (Request.Select). Request.Lock and KeyLocks
+//     lock the partition's section of it; what a command keeps for later includes it.
 //   - hold: a transaction keeps its partition for longer than a lock (engine.Hold). Others that want it
 //     are refused or wait; a handler learns of that from Lock, and returns.
 //   - rewrite: a new large value that a goroutine makes, for APPEND, SETRANGE, SETBIT, BITFIELD,

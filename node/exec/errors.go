@@ -17,7 +17,11 @@ const (
 	ErrWrongType  = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	ErrTooLong    = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 	ErrOOM        = "OOM command not allowed when used memory > 'maxmemory'."
+	ErrCrossSlot  = "CROSSSLOT Keys in request don't hash to the same slot"
 )
+
+// ErrClosed is the error for a command on keys of a database whose placement changes.
+const ErrClosed = "TRYAGAIN that database is being pinned, or is not pinned any more, try again in a moment"
 
 // ErrBusy is the error for a command that the node gives up because it closes.
 const ErrBusy = "ERR this node's loops do not answer"

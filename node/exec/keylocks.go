@@ -90,7 +90,7 @@ func (k *KeyLocks) At(i int) (t engine.Txn, key []byte, ok bool) {
 		return k.txn, key, true
 	}
 	k.Release()
-	k.txn = r.Engine.Lock(p, r.Now)
+	k.txn = r.Engine.Lock(engine.Section(p, r.Database), r.Now)
 	if r.Actor != 0 {
 		k.txn.As(r.Actor)
 	}
@@ -199,7 +199,7 @@ func (k *KeyLocks) touch() {
 	n := min(len(r.Keys)-k.touched, len(probes))
 	for i := range n {
 		at := k.touched + i
-		probes[i] = engine.Probe{Partition: r.Partitions[at], Key: r.Args[r.Keys[at]]}
+		probes[i] = engine.Probe{Section: engine.Section(r.Partitions[at], r.Database), Key: r.Args[r.Keys[at]]}
 	}
 	k.touched += n
 	if n > 1 {
@@ -225,6 +225,8 @@ type Rest struct {
 	kept       bool            // the request's own lists became the rest's
 	keys       []int           // Request.Keys and Partitions
 	partitions []uint16
+	database   uint8
+	pinned     bool // the database is
 
 	upload  *Upload
 	sum     int64
@@ -242,6 +244,7 @@ type Rest struct {
 // over all memory: to copy a million keys would take as long as to visit very many of them.
 func (rest *Rest) take(r *Request) {
 	rest.cmd, rest.host, rest.heap, rest.upload, rest.waited = r.Cmd, r.Host, r.Heap, r.Upload, r.Waited
+	rest.database, rest.pinned = r.Database, r.Placement.Pins(r.Database)
 	r.Upload.HideElements(r.Args)
 	if rest.upload != nil {
 		r.giveUpload()
@@ -260,6 +263,9 @@ func (rest *Rest) take(r *Request) {
 	}
 	rest.charge(size + int64(len(rest.keys))*KeySize)
 }
+
+// IsPlaced reports whether the keys lie still where they did.
+func (rest *Rest) IsPlaced(r *Request) bool { return r.Placement.Pins(rest.database) == rest.pinned }
 
 // Next returns the places among Request.Keys that the next run visits at most.
 func (rest *Rest) Next() (from, to int) {
@@ -316,7 +322,7 @@ func (rest *Rest) Reply(r *Request) {
 	}
 	keys, partitions := r.Keys, r.Partitions // the next commands use their memory
 	r.Args, r.Upload, r.Rest, r.Keys, r.Partitions = rest.args, rest.upload, rest, rest.keys, rest.partitions
-	r.Waited = rest.waited
+	r.Waited, r.Database = rest.waited, rest.database
 	r.Host.Again()
 	r.Upload, r.Rest, r.Keys, r.Partitions, r.Waited = nil, nil, keys, partitions, 0
 }

@@ -7,20 +7,22 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
-// Notices announce what commands do to keys to those who listen to keyspace notifications. Any goroutine may
-// call them.
+// Notices announce what commands do to keys of a database to those who listen to keyspace notifications. Any
+// goroutine may call them.
 type Notices struct {
 	// Events are the keyevent.Class of what Announce is to be called for.
 	Events *atomic.Uint32
-	// Announce publishes an event. It copies key.
-	Announce func(class keyevent.Class, event string, key []byte)
+	// Announce publishes an event of a key of a database. It copies key.
+	Announce func(class keyevent.Class, event string, database uint8, key []byte)
+
+	Database uint8
 }
 
 // Notify announces what the command has done to a key, whose partition is locked. A command of several runs
 // calls it once for each key, when it has done all.
 func (n *Notices) Notify(class keyevent.Class, event string, key []byte) {
 	if n.Events.Load()&uint32(class) != 0 {
-		n.Announce(class, event, key)
+		n.Announce(class, event, n.Database, key)
 	}
 }
 

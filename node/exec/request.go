@@ -31,12 +31,17 @@ type Request struct {
 	DumpForValkey bool
 	// Level returns the protocol level of the cluster.
 	Level func() uint8
-	Notices
+	// Databases is how many databases commands can name.
+	Databases int
+	Notices   // and with it the Database of the command
 
 	// Set once for all requests of one input.
 	conn *Conn
-	Now  int64  // unix milliseconds, by the loop's clock
-	Out  []byte // the connection's output; replies are appended
+	// Placement decides where keys lie. Those of the Closed databases cannot be used now.
+	Placement ring.Placement
+	Closed    ring.Databases
+	Now       int64  // unix milliseconds, by the loop's clock
+	Out       []byte // the connection's output; replies are appended
 
 	begun       int      // len(Out) when it last came from the socket
 	sent        int      // bytes of this input's replies that the socket got before that
@@ -72,8 +77,8 @@ type Request struct {
 	Part bool
 
 	// Woken: the command has waited, and is executed under the lock of who has brought what it waits for.
-	// It does what it can in one run.
-	Woken bool
+	// It does what it can in one run. If that is not enough for anything, it says so: it is Postponed.
+	Woken, Postponed bool
 	// Scripted: the command is one of a script, which gets its reply (script.go).
 	Scripted bool
 
@@ -92,7 +97,7 @@ func (r *Request) Lock() (t engine.Txn, ok bool) {
 	if r.InTransaction {
 		return r.Transaction, true
 	}
-	t = r.Engine.Lock(r.Partition, r.Now)
+	t = r.Engine.Lock(r.Section(), r.Now)
 	if r.Actor != 0 {
 		t.As(r.Actor)
 	}

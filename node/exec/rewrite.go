@@ -45,6 +45,7 @@ type Rewrite struct {
 
 	Engine    *engine.Engine
 	partition uint16
+	database  uint8
 	holds     bool  // the command is of a transaction that holds the partition
 	charged   int64 // to the memory limit, for copies among the sources
 	heap      Heap
@@ -113,7 +114,7 @@ func (s *Source) Drop() {
 // that.
 func (r *Request) NewRewrite() *Rewrite {
 	w := &Rewrite{
-		Args: r.Args, Engine: r.Engine, partition: r.Partition, holds: r.InTransaction || r.Hold != nil,
+		Args: r.Args, Engine: r.Engine, partition: r.Partition, database: r.Database, holds: r.InTransaction || r.Hold != nil,
 		heap: r.Heap, host: r.Host, waited: r.Waited,
 	}
 	size := int64(len(r.Args)) * ArgSize
@@ -131,6 +132,12 @@ func (r *Request) NewRewrite() *Rewrite {
 		r.giveUpload()
 	}
 	return w
+}
+
+// NewResult returns a Rewrite for a value that a goroutine makes for the present command, which
+// does not run again: it is not started. args are kept. The caller calls DropValues in the end.
+func (r *Request) NewResult(args [][]byte) *Rewrite {
+	return &Rewrite{Args: args, Engine: r.Engine, partition: r.Partition, database: r.Database}
 }
 
 // Start has a goroutine call run, which makes the value. Then the command runs again.
@@ -167,7 +174,7 @@ func (w *Rewrite) Reply(r *Request) {
 		r.Fail(ErrHeld)
 		return
 	}
-	r.Args, r.Upload, r.Rewrite = w.Args, w.upload, w
+	r.Args, r.Upload, r.Rewrite, r.Database = w.Args, w.upload, w, w.database
 	r.Waited = max(r.Waited, w.waited) // the connection may have waited since
 	r.Host.Again()
 	r.Upload, r.Rewrite, r.Waited = nil, nil, 0
@@ -205,7 +212,7 @@ func (r *Request) rewriteLater(t engine.Txn, item engine.Item, found bool, c Cha
 
 // run makes the changed value, in a goroutine.
 func (c *Change) run(ctx context.Context, w *Rewrite, patch []byte) (err error) {
-	if w.Staged, err = w.Engine.Stage(w.Args[1], c.Length); err != nil {
+	if err = w.Stage(w.Args[1], c.Length); err != nil {
 		return err
 	}
 	old := w.Sources[0].Value()
@@ -238,6 +245,12 @@ func (w *Rewrite) Write(ctx context.Context, b []byte) error {
 		b = b[len(piece):]
 	}
 	return nil
+}
+
+// Stage begins the new value, of n bytes, under a key of the command.
+func (w *Rewrite) Stage(key []byte, n int) (err error) {
+	w.Staged, err = w.Engine.Stage(engine.Section(w.partition, w.database), key, n)
+	return err
 }
 
 // Charge reports whether n bytes of the memory limit were left, and takes them for copies.

@@ -39,11 +39,14 @@ func (s *Segments) Text(heap Heap, t *Text) (ok bool) {
 	return s.all[len(s.all)-1].text.AppendText(heap, t)
 }
 
-// Gathered moves what was gathered behind the segments, with a head in front of it.
+// Gathered moves what was gathered behind the segments, with a head in front of it. It reports false if there is no
+// memory: then all of that is lost.
 func (s *Segments) Gathered(heap Heap, head []byte, g *Gathered) (ok bool) {
 	before := Text{Bytes: head}
 	if ok = s.Text(heap, &before); ok {
 		s.all[len(s.all)-1].text.join(g)
+	} else {
+		g.End()
 	}
 	return ok
 }

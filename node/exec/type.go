@@ -68,8 +68,10 @@ type Type struct {
 // Sought is what a claim is about: what a value has behind an ID, as clients write it, or new for a group.
 type Sought struct {
 	ID      []byte
-	Group   []byte // nil: none
-	MinIdle int64  // of a group: what is pending for so long is new, in milliseconds; negative: nothing is
+	Group   []byte        // nil: none
+	MinIdle int64         // of a group: what is pending for so long is new, in milliseconds; negative: nothing is
+	Waited  time.Duration // for so long the command waits; 0: it has not looked yet
+	Looks   *int          // steps of looking through what is pending that were taken under this lock
 }
 
 // Found is what a value has of it.

@@ -12,12 +12,14 @@ import (
 
 // Upload is a request with large values while it arrives.
 type Upload struct {
-	Cmd    *command.Command
-	Args   [][]byte // copies of the arguments so far; nil for a large value
-	Kept   int      // total length of the copies
-	Values []Uploaded
-	Left   int // bytes of the last value that have not arrived yet
-	Came   int // bytes of all values that have arrived
+	Cmd      *command.Command
+	Database uint8
+	Pinned   bool     // the database is
+	Args     [][]byte // copies of the arguments so far; nil for a large value
+	Kept     int      // total length of the copies
+	Values   []Uploaded
+	Left     int // bytes of the last value that have not arrived yet
+	Came     int // bytes of all values that have arrived
 	// Unserved: a value was discarded because the node did not serve its partition when it began.
 	Unserved bool
 	// Paused: the request has arrived, but CLIENT PAUSE or a hold delays it.
@@ -34,7 +36,7 @@ type Uploaded struct {
 // StageElement stages a string of n bytes, which a command will put into a hash or a list.
 func (v *Uploaded) StageElement(e *engine.Engine, n int) {
 	head := shape.AwayHead(n)
-	if v.Staged, v.Err = e.Stage(nil, len(head)+n); v.Err != nil {
+	if v.Staged, v.Err = e.StagePart(len(head) + n); v.Err != nil {
 		return
 	}
 	if v.Err = v.Staged.Write(head[:]); v.Err != nil {
@@ -47,7 +49,7 @@ func (v *Uploaded) StageElement(e *engine.Engine, n int) {
 // (engine.Txn.Offer). The caller discards what is not taken over, also after an error.
 func StageElement(ctx context.Context, e *engine.Engine, text []byte) (st engine.Staged, view []byte, err error) {
 	head := shape.AwayHead(len(text))
-	if st, err = e.Stage(nil, len(head)+len(text)); err == nil {
+	if st, err = e.StagePart(len(head) + len(text)); err == nil {
 		err = st.Write(head[:])
 	}
 	for len(text) > 0 && err == nil {

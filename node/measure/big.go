@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,13 +33,17 @@ type BigWalk struct {
 	mu   sync.Mutex
 	last figures.KeyFigures
 	now  figures.KeyFigures
+
+	bytesLast, bytesNow [engine.Databases]int64 // of memory that the keys take which were met, by database
 }
 
 // meet notes an item, with the length of its key and value, or the memory of a collection's parts.
-func (b *BigWalk) meet(e *engine.Engine, item engine.Item) bool {
+func (b *BigWalk) meet(e *engine.Engine, database uint8, item engine.Item) bool {
 	size := int64(len(item.Key())+len(item.Value())) + e.PartsBytes(item)
+	b.bytesNow[database] += e.ItemBytes(item)
 	if b.now.Enters(size) {
-		b.now.Keep(string(item.Key()[:min(len(item.Key()), HotKeyBytes)]), size)
+		key := string(item.Key()[:min(len(item.Key()), HotKeyBytes)])
+		b.now.Keep(figures.KeyFigure{Key: key, Database: database, N: size})
 	}
 	return true
 }
@@ -48,6 +53,15 @@ func (b *BigWalk) Turn() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last, b.now = b.now, figures.KeyFigures{}
+	b.bytesLast, b.bytesNow = b.bytesNow, [engine.Databases]int64{}
+}
+
+// Bytes returns how much memory the keys of a database take with their values, copies too: by the last walk, or by the
+// one under way if that has found more already.
+func (b *BigWalk) Bytes(database uint8) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(b.bytesLast[database], b.bytesNow[database])
 }
 
 // Top returns the largest keys of the last walk and of the one under way, the largest first.
@@ -55,11 +69,8 @@ func (b *BigWalk) Top() []figures.KeyFigure {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all figures.KeyFigures
-	for _, k := range b.last.Top() {
-		all.Keep(k.Key, k.N)
-	}
-	for _, k := range b.now.Top() {
-		all.Keep(k.Key, k.N)
+	for _, k := range slices.Concat(b.last.Top(), b.now.Top()) {
+		all.Keep(k)
 	}
 	return all.Top()
 }
@@ -84,37 +95,51 @@ func (b *BigWalk) Run(ctx context.Context, e *engine.Engine, now func() int64) {
 
 // walk walks over all keys once. It returns false if ctx has ended.
 func (b *BigWalk) walk(ctx context.Context, e *engine.Engine, now func() int64) bool {
-	pause := time.NewTicker(bigPause)
-	defer pause.Stop()
+	turn := time.NewTicker(bigPause)
+	defer turn.Stop()
 	looked := 0 // keys and empty partitions in this turn
 	for p := range uint16(ring.Partitions) {
-		for cursor, done := uint64(0), false; !done; {
-			before := looked
-			cursor, done = b.Look(e, p, cursor, now(), &looked)
-			if looked == before || done {
-				looked += bigTurn / bigEmpty
-			}
-			if looked < bigTurn {
+		for database := range uint8(engine.Databases) {
+			section := engine.Section(p, database)
+			if database > 0 && e.CountSection(section) == 0 {
 				continue
 			}
-			looked = 0
-			select {
-			case <-ctx.Done():
-				return false
-			case <-pause.C:
+			for cursor, done := uint64(0), false; !done; {
+				before := looked
+				cursor, done = b.Look(e, section, cursor, now(), &looked)
+				if looked == before || done {
+					looked += bigTurn / bigEmpty
+				}
+				if !pause(ctx, turn, &looked) {
+					return false
+				}
 			}
 		}
 	}
 	return true
 }
 
-// Look visits up to bigStep items of a partition from cursor on, and adds their number to looked.
-// It returns the cursor to continue at; done is true at the partition's end.
-func (b *BigWalk) Look(e *engine.Engine, p uint16, cursor uint64, now int64, looked *int) (next uint64, done bool) {
+// pause ends the turn if it has looked at enough. It returns false if ctx has ended meanwhile.
+func pause(ctx context.Context, turn *time.Ticker, looked *int) bool {
+	if *looked < bigTurn {
+		return true
+	}
+	*looked = 0
+	select {
+	case <-ctx.Done():
+		return false
+	case <-turn.C:
+		return true
+	}
+}
+
+// Look visits up to bigStep items of a section from cursor on, and adds their number to looked.
+// It returns the cursor to continue at; done is true at the section's end.
+func (b *BigWalk) Look(e *engine.Engine, section uint16, cursor uint64, now int64, looked *int) (next uint64, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return e.Walk(p, cursor, bigStep, now, func(item engine.Item) bool {
+	return e.Walk(section, cursor, bigStep, now, func(item engine.Item) bool {
 		*looked++
-		return b.meet(e, item)
+		return b.meet(e, engine.DatabaseOf(section), item)
 	})
 }

@@ -43,11 +43,13 @@ type HotSketch struct {
 	begun   time.Duration // loop time of the last halving
 	before  time.Duration // the time before it, halved like the counts
 	turn    uint          // number of calls of NoteSome
+	uses    Uses
 }
 
 type hotEntry struct {
 	count, excess uint32 // excess: the part of count that may belong to another key
 	length        uint8
+	database      uint8
 	key           [HotKeyBytes]byte
 }
 
@@ -56,13 +58,13 @@ func NewHotSketch(now time.Duration) *HotSketch {
 	return &HotSketch{seed: maphash.MakeSeed(), begun: now}
 }
 
-// Note counts one use of a key.
-func (h *HotSketch) Note(key []byte) {
+// Note counts one use of a key of a database.
+func (h *HotSketch) Note(database uint8, key []byte) {
 	key = key[:min(len(key), HotKeyBytes)]
-	hash := maphash.Bytes(h.seed, key)
+	hash := maphash.Bytes(h.seed, key) + uint64(database)
 	least := 0
 	for i, have := range h.hashes {
-		if have == hash && bytes.Equal(h.entries[i].text(), key) {
+		if have == hash && bytes.Equal(h.entries[i].text(), key) && h.entries[i].database == database {
 			h.entries[i].count++
 			return
 		}
@@ -73,7 +75,7 @@ func (h *HotSketch) Note(key []byte) {
 	c := &h.entries[least]
 	c.excess = c.count
 	c.count++
-	c.length = uint8(copy(c.key[:], key))
+	c.length, c.database = uint8(copy(c.key[:], key)), database
 	h.hashes[least] = hash
 }
 
@@ -81,16 +83,19 @@ func (h *HotSketch) Note(key []byte) {
 // than hotOfCommand keys it counts some at equal distances, others each time. So keys of such
 // commands count less than they are used. Weighting the counts would make a key certain that was
 // met once.
-func (h *HotSketch) NoteSome(args [][]byte, keys []int) {
+func (h *HotSketch) NoteSome(database uint8, args [][]byte, keys []int) {
 	stride := (len(keys) + hotOfCommand - 1) / hotOfCommand
 	if stride == 0 {
 		return
 	}
 	h.turn++
 	for i := int(h.turn % uint(stride)); i < len(keys); i += stride {
-		h.Note(args[keys[i]])
+		h.Note(database, args[keys[i]])
 	}
 }
+
+// NoteCommand counts a command on keys of a database.
+func (h *HotSketch) NoteCommand(database uint8) { h.uses[database]++ }
 
 func (c *hotEntry) text() []byte { return c.key[:c.length] }
 
@@ -105,6 +110,31 @@ func (h *HotSketch) Fade(now time.Duration) {
 		h.entries[i].count /= 2
 		h.entries[i].excess /= 2
 	}
+	for d := range h.uses {
+		h.uses[d] /= 2
+	}
+}
+
+// AddUses adds the commands that were counted for each database.
+func (h *HotSketch) AddUses(to *Uses) { to.Add(&h.uses) }
+
+// Uses counts, for each database, the sampled commands on its keys.
+type Uses [ring.MaxDatabases]uint32
+
+// Add adds the counts of another.
+func (u *Uses) Add(other *Uses) {
+	for d, n := range other {
+		u[d] += n
+	}
+}
+
+// Share returns which part of all uses are those of a database, 0 to 1.
+func (u *Uses) Share(database uint8) float64 {
+	all := uint32(0)
+	for _, n := range u {
+		all += n
+	}
+	return float64(u[database]) / float64(max(all, 1))
 }
 
 // Report adds the uses a second of all certain keys to to, which must not have these keys yet.
@@ -118,7 +148,7 @@ func (h *HotSketch) Report(now time.Duration, to *figures.KeyFigures) {
 		c := &h.entries[i]
 		if certain := c.count - c.excess; certain >= HotCertain {
 			rate := float64(certain) * SampleInputs / counted
-			to.CountNew(string(c.text()), int64(rate+0.5))
+			to.CountNew(figures.KeyFigure{Key: string(c.text()), Database: c.database, N: int64(rate + 0.5)})
 		}
 	}
 }
@@ -127,12 +157,12 @@ func (h *HotSketch) Report(now time.Duration, to *figures.KeyFigures) {
 type Heat [ring.Partitions]uint32
 
 // AddHeat adds the sketch's keys to their partitions.
-func (h *HotSketch) AddHeat(to *Heat) {
+func (h *HotSketch) AddHeat(to *Heat, placement ring.Placement) {
 	for i := range h.entries {
 		c := &h.entries[i]
 		// A text of HotKeyBytes may be cut off, which hides the key's partition.
 		if certain := c.count - c.excess; certain >= HotCertain && c.length < HotKeyBytes {
-			to[ring.PartitionOf(c.text())] += certain
+			to[placement.PartitionOf(c.database, c.text())] += certain
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestHotSketch(t *testing.T) {
 	h := NewHotSketch(0)
 	for i := range 20_000 {
-		h.Note(fmt.Appendf(nil, "cold:%d", i))
+		h.Note(0, fmt.Appendf(nil, "cold:%d", i))
 	}
 	report := func(at time.Duration) []figures.KeyFigure {
 		var top figures.KeyFigures
@@ -26,12 +26,12 @@ func TestHotSketch(t *testing.T) {
 	}
 	h = NewHotSketch(0)
 	for i := range 20_000 {
-		h.Note(fmt.Appendf(nil, "cold:%d", i))
+		h.Note(0, fmt.Appendf(nil, "cold:%d", i))
 		if i%10 == 0 {
-			h.Note([]byte("hot"))
+			h.Note(0, []byte("hot"))
 		}
 		if i%100 == 0 {
-			h.Note([]byte("warm"))
+			h.Note(0, []byte("warm"))
 		}
 	}
 	got := report(10 * time.Second)
@@ -46,6 +46,35 @@ func TestHotSketch(t *testing.T) {
 	}
 	if got := report(12 * hotHalf); len(got) > 0 {
 		t.Errorf("%v are hot long after", got)
+	}
+}
+
+// TestUses: databases have shares of the commands, of which new ones count more.
+func TestUses(t *testing.T) {
+	var none Uses
+	if got := none.Share(0); got != 0 {
+		t.Errorf("the share is %v without commands", got)
+	}
+	h := NewHotSketch(0)
+	share := func() float64 {
+		var all Uses
+		h.AddUses(&all)
+		h.AddUses(&all) // of another loop
+		return all.Share(3)
+	}
+	for range 10 {
+		h.NoteCommand(0)
+		h.NoteCommand(3)
+	}
+	if got := share(); got != 0.5 {
+		t.Errorf("the share is %v, want 0.5", got)
+	}
+	h.Fade(hotHalf)
+	for range 10 {
+		h.NoteCommand(3)
+	}
+	if got := share(); got != 0.75 {
+		t.Errorf("the share is %v, want 0.75", got)
 	}
 }
 
@@ -65,7 +94,7 @@ func TestHotSketchOfManyKeys(t *testing.T) {
 		for i := range keys {
 			args, places = append(args, []byte(name(i))), append(places, i)
 		}
-		h.NoteSome(args, places)
+		h.NoteSome(0, args, places)
 	}
 	for _, keys := range []int{0, 1, 3, hotOfCommand} {
 		before := noted()
@@ -97,7 +126,7 @@ func TestHotSketchOfManyKeys(t *testing.T) {
 func TestHotSketchAllocatesNothing(t *testing.T) {
 	h, i := NewHotSketch(0), 0
 	keys := [][]byte{[]byte("a"), []byte(strings.Repeat("long", 100)), []byte("c")}
-	if got := testing.AllocsPerRun(1000, func() { i++; h.Note(keys[i%3]) }); got > 0 {
+	if got := testing.AllocsPerRun(1000, func() { i++; h.Note(0, keys[i%3]) }); got > 0 {
 		t.Errorf("%v allocations for a key, want 0", got)
 	}
 }

@@ -28,6 +28,7 @@ type Gate struct {
 	Broken Broken // for the simulation
 
 	latched *ring.PartitionSet // partitions of refused commands; nil: none
+	closed  ring.Databases     // of commands that were refused because their databases were closed
 	busy    *ring.PartitionSet // of writes that are executed later; nil: none
 	era     uint64             // the newest epoch that the proxy is known to know
 }
@@ -87,6 +88,17 @@ func (g *Gate) Refused(partitions ...uint16) {
 	}
 }
 
+// RefusedDatabase is the event that a command was refused because its database was closed, so that it is not known in
+// which partition its keys lie when it comes again.
+func (g *Gate) RefusedDatabase(database uint8) {
+	if g != nil {
+		g.closed = g.closed.With(database)
+	}
+}
+
+// RefusesDatabase reports whether commands on keys of a database are refused because one was.
+func (g *Gate) RefusesDatabase(database uint8) bool { return g != nil && g.closed.Has(database) }
+
 // Begun is the event that a write to the partitions was admitted and is executed later. No two may
 // be on their way to one partition.
 func (g *Gate) Begun(partitions ...uint16) {
@@ -125,6 +137,6 @@ func (g *Gate) Retry(epoch uint64, v *View) {
 	if g == nil {
 		return
 	}
-	g.latched = nil
+	g.latched, g.closed = nil, 0
 	g.era = max(g.era, min(epoch, v.Epoch()))
 }

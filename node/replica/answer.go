@@ -8,14 +8,13 @@ import (
 	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A receiver answers every batch with the number of the last batch that it has applied:
 //
 //	:seq                               or, if it refuses partitions:
 //	*2 :seq $partitions                two bytes each, little endian; or, if it lacks keys:
-//	*3 :seq $partitions $keys          each with its partition and its length in front, two bytes
+//	*3 :seq $partitions $keys          each with its section and its length in front, two bytes
 //	                                   each, little endian; or, if its loops are strained:
 //	*4 :seq $partitions $keys $1
 //
@@ -124,24 +123,24 @@ const (
 )
 
 // AppendLack appends a key to those that a receiver lacks, unless it is there or there are too many.
-func AppendLack(lacks []byte, p uint16, key []byte) []byte {
+func AppendLack(lacks []byte, section uint16, key []byte) []byte {
 	if len(lacks)+lackHead+len(key) > LacksMost {
 		return lacks
 	}
 	for rest := lacks; len(rest) > 0; {
 		var q uint16
 		var other []byte
-		if q, other, rest = NextLack(rest); q == p && bytes.Equal(other, key) {
+		if q, other, rest = NextLack(rest); q == section && bytes.Equal(other, key) {
 			return lacks
 		}
 	}
-	lacks = binary.LittleEndian.AppendUint16(lacks, p)
+	lacks = binary.LittleEndian.AppendUint16(lacks, section)
 	lacks = binary.LittleEndian.AppendUint16(lacks, uint16(len(key)))
 	return append(lacks, key...)
 }
 
 // NextLack returns the first key of an Answer's Lacks, and those behind it.
-func NextLack(lacks []byte) (p uint16, key, rest []byte) {
+func NextLack(lacks []byte) (section uint16, key, rest []byte) {
 	n := lackHead + int(binary.LittleEndian.Uint16(lacks[2:]))
 	return binary.LittleEndian.Uint16(lacks), lacks[lackHead:n], lacks[n:]
 }
@@ -149,7 +148,7 @@ func NextLack(lacks []byte) (p uint16, key, rest []byte) {
 func wholeLacks(lacks []byte) bool {
 	for len(lacks) >= lackHead {
 		n := lackHead + int(binary.LittleEndian.Uint16(lacks[2:]))
-		if binary.LittleEndian.Uint16(lacks) >= ring.Partitions || n > len(lacks) {
+		if n > len(lacks) {
 			return false
 		}
 		lacks = lacks[n:]

@@ -58,7 +58,7 @@ func TestRefusals(t *testing.T) {
 func TestAnswer(t *testing.T) {
 	var got Answer // used again for each
 	lacks := AppendLack(AppendLack(AppendLack(nil, 7, []byte("key")), 7, []byte("other")), 7, []byte("key"))
-	for _, lacks := range [][]byte{nil, lacks, AppendLack(nil, 4095, nil)} {
+	for _, lacks := range [][]byte{nil, lacks, AppendLack(nil, 4095, nil), AppendLack(nil, 65535, nil)} {
 		for _, refused := range [][]uint16{nil, {0}, {7, 4095}} {
 			for _, strained := range []bool{false, true} {
 				want := Answer{12, refused, lacks, strained}
@@ -88,7 +88,7 @@ func TestAnswer(t *testing.T) {
 	}
 	for _, bad := range []string{"-ERR no\r\n", ":x\r\n", "+OK\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", "*2\r\n:1\r\n:2\r\n", "*1\r\n:1\r\n",
 		"*3\r\n:1\r\n$0\r\n\r\n", "*3\r\n:1\r\n$0\r\n\r\n$3\r\nabc\r\n", "*3\r\n:1\r\n$0\r\n\r\n$5\r\n\x01\x00\x02\x00a\r\n",
-		"*3\r\n:1\r\n$0\r\n\r\n$4\r\n\x00\x10\x00\x00\r\n", "*2\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n",
+		"*2\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n",
 		"*4\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n", "*4\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n2\r\n"} {
 		if err := got.Parse([]byte(bad)); err == nil {
 			t.Errorf("%q is an answer", bad)

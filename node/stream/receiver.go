@@ -220,9 +220,9 @@ func (r *receiver) strained() bool {
 
 // Lacks implements engine.Lacker: the next answer asks for the key, if there is memory for it. If
 // the answer is lost, or there is none, the next change of the value asks again.
-func (r *receiver) Lacks(p uint16, key []byte) {
+func (r *receiver) Lacks(section uint16, key []byte) {
 	if !r.cfg.Engine.IsTight() {
-		r.lacks = replica.AppendLack(r.lacks, p, key)
+		r.lacks = replica.AppendLack(r.lacks, section, key)
 	}
 }
 

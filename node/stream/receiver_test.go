@@ -28,7 +28,7 @@ func TestSilentStreamIsForgotten(t *testing.T) {
 	piece := make([]byte, 100<<10)
 	for _, source := range []string{"gone", "silent"} {
 		c, _ := all.Open(source, 9)
-		v := &Piece{Partition: 7, Key: []byte(source), Type: engine.TypeString, Total: 2 * len(piece), Bytes: piece}
+		v := &Piece{Section: 7, Key: []byte(source), Type: engine.TypeString, Total: 2 * len(piece), Bytes: piece}
 		if answer, err := c.Value(nil, Batch{Seq: 1, Sent: 1, Now: 1}, v); err != nil || string(answer) != ":1\r\n" {
 			t.Fatalf("a piece is answered %q, error %v", answer, err)
 		}

@@ -8,23 +8,24 @@ import (
 
 // incoming is a large value of a stream, of which pieces have arrived.
 type incoming struct {
-	staged engine.Staged
-	key    []byte
-	total  int
-	come   int
-	failed bool // no memory, or not to be taken: the rest is thrown away
+	staged  engine.Staged
+	section uint16
+	key     []byte
+	total   int
+	come    int
+	failed  bool // no memory, or not to be taken: the rest is thrown away
 }
 
 // Piece is a piece of a large value, of a batch of its own.
 type Piece struct {
-	Partition uint16 // below ring.Partitions
-	Key       []byte // engine.MaxKeyLen bytes at most
-	ExpireAt  int64  // by the sender's clock, in unix milliseconds; 0: never
-	Type      engine.Type
-	Uses      int // what eviction knows of the key
-	Total     int // length of the value
-	Offset    int // of the piece; it ends within Total
-	Bytes     []byte
+	Section  uint16
+	Key      []byte // engine.MaxKeyLen bytes at most
+	ExpireAt int64  // by the sender's clock, in unix milliseconds; 0: never
+	Type     engine.Type
+	Uses     int // what eviction knows of the key
+	Total    int // length of the value
+	Offset   int // of the piece; it ends within Total
+	Bytes    []byte
 }
 
 // Value stages a piece of a large value, unless that was done before, and publishes the value if it
@@ -37,12 +38,13 @@ func (c *Connection) Value(dst []byte, b Batch, v *Piece) ([]byte, error) {
 // stage stages a piece. It reports false if the piece does not continue what has arrived of the
 // value.
 func (r *receiver) stage(v *Piece, shift, nowMilli int64) bool {
-	in := r.values[v.Partition]
+	p := engine.PartitionOf(v.Section)
+	in := r.values[p]
 	if v.Offset == 0 {
-		r.dropValue(v.Partition)
+		r.dropValue(p)
 		in = r.beginValue(v)
 	}
-	if in == nil || in.come != v.Offset || in.total != v.Total || !bytes.Equal(in.key, v.Key) {
+	if in == nil || in.come != v.Offset || in.total != v.Total || in.section != v.Section || !bytes.Equal(in.key, v.Key) {
 		return false
 	}
 	in.come += len(v.Bytes)
@@ -53,23 +55,23 @@ func (r *receiver) stage(v *Piece, shift, nowMilli int64) bool {
 		return true
 	}
 	r.publish(in, v, shift, nowMilli)
-	r.dropValue(v.Partition)
+	r.dropValue(p)
 	return true
 }
 
 // beginValue is called for the first piece of a value.
 func (r *receiver) beginValue(v *Piece) *incoming {
-	in := &incoming{key: bytes.Clone(v.Key), total: v.Total}
+	in, p := &incoming{section: v.Section, key: bytes.Clone(v.Key), total: v.Total}, engine.PartitionOf(v.Section)
 	if r.values == nil {
 		r.values = make(map[uint16]*incoming)
 	}
-	r.values[v.Partition] = in
+	r.values[p] = in
 	e := r.cfg.Engine
-	if !r.taker.Admits(v.Partition) {
+	if !r.taker.Admits(p) {
 		in.failed = true
 	} else if e.IsLarge(len(v.Key), v.Total) {
 		var err error
-		in.staged, err = e.StageFor(v.Partition, v.Key, v.Total)
+		in.staged, err = e.StageFor(v.Section, v.Key, v.Total)
 		in.failed = err != nil
 	} else if len(v.Bytes) != v.Total {
 		in.failed = true // what is small here comes whole
@@ -80,9 +82,9 @@ func (r *receiver) beginValue(v *Piece) *incoming {
 // publish stores a value that has arrived whole. If there is no memory for it, the older value goes
 // all the same.
 func (r *receiver) publish(in *incoming, v *Piece, shift, nowMilli int64) {
-	t := r.cfg.Engine.Lock(v.Partition, nowMilli)
+	t := r.cfg.Engine.Lock(v.Section, nowMilli)
 	defer t.Unlock()
-	if !r.taker.Admits(v.Partition) {
+	if !r.taker.Admits(engine.PartitionOf(v.Section)) {
 		return
 	}
 	at := engine.ShiftExpiry(v.ExpireAt, shift)

@@ -15,9 +15,9 @@ import (
 
 // ask is a key that the receiver lacks, by its answer to the batches up to seq.
 type ask struct {
-	seq       uint64
-	partition uint16
-	key       []byte
+	seq     uint64
+	section uint16
+	key     []byte
 }
 
 // maxAsks is how many keys may wait until the sender's goroutine looks at them. Others are asked for
@@ -33,10 +33,10 @@ func (s *Sender) asked(seq uint64, lacks []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(lacks) > 0 && len(s.asks) < maxAsks {
-		var p uint16
+		var section uint16
 		var key []byte
-		p, key, lacks = replica.NextLack(lacks)
-		s.asks = append(s.asks, ask{seq, p, bytes.Clone(key)})
+		section, key, lacks = replica.NextLack(lacks)
+		s.asks = append(s.asks, ask{seq, section, bytes.Clone(key)})
 	}
 	s.rouse()
 }
@@ -45,7 +45,7 @@ func (s *Sender) asked(seq uint64, lacks []byte) {
 func (s *Sender) takeAsks() []ask {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	asks := slices.DeleteFunc(s.asks, func(a ask) bool { return !s.machine.Lacked(a.seq, a.partition) })
+	asks := slices.DeleteFunc(s.asks, func(a ask) bool { return !s.machine.Lacked(a.seq, engine.PartitionOf(a.section)) })
 	s.asks = nil
 	return asks
 }
@@ -54,11 +54,12 @@ func (s *Sender) takeAsks() []ask {
 func (s *Sender) sendAnew() bool {
 	under := len(s.anew)
 	for _, a := range s.takeAsks() {
-		if a.seq <= s.sent[a.partition] || slices.Contains(s.anew[:under], a.partition) {
+		p := engine.PartitionOf(a.section)
+		if a.seq <= s.sent[p] || slices.Contains(s.anew[:under], p) {
 			continue // changes that were ahead of the value have made the receiver ask again
 		}
-		if s.cfg.Engine.SendAnew(a.partition, s.feed, a.key, s.cfg.UnixMilli()) && !slices.Contains(s.anew[under:], a.partition) {
-			s.anew = append(s.anew, a.partition)
+		if s.cfg.Engine.SendAnew(a.section, s.feed, a.key, s.cfg.UnixMilli()) && !slices.Contains(s.anew[under:], p) {
+			s.anew = append(s.anew, p)
 		}
 	}
 	if len(s.anew) == 0 || s.paused() || !s.roomForSnapshot() {

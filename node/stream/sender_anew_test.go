@@ -3,6 +3,7 @@ package stream
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -59,10 +60,11 @@ type rowLink struct {
 	sender    *Sender
 	conn      *Connection
 	partition uint16
+	section   uint16 // of the rows
 }
 
 func newRowLink(t *testing.T) *rowLink {
-	l := &rowLink{t: t, from: newConfigWith(t, rows), to: newConfigWith(t, rows), partition: 7}
+	l := &rowLink{t: t, from: newConfigWith(t, rows), to: newConfigWith(t, rows), partition: 7, section: 7}
 	l.sender = NewSenders(l.from).To(other)
 	l.conn, _ = NewReceivers(l.to, func(string) Taker { return &willing{} }).Open("a", 9)
 	l.sender.Sync(l.partition, 1)
@@ -72,7 +74,7 @@ func newRowLink(t *testing.T) *rowLink {
 // set sets a number of the row, and makes the row if there is none.
 func (l *rowLink) set(key string, position, number int) {
 	l.t.Helper()
-	x := l.from.Engine.Lock(l.partition, l.from.UnixMilli())
+	x := l.from.Engine.Lock(l.section, l.from.UnixMilli())
 	defer x.Unlock()
 	item, found := x.Peek([]byte(key))
 	v, ok := x.Parts(item)
@@ -92,8 +94,8 @@ func (l *rowLink) set(key string, position, number int) {
 	v.Note(delta)
 }
 
-func rowOf(e *engine.Engine, p uint16, key string) (numbers []uint32) {
-	x := e.Lock(p, 1)
+func rowOf(e *engine.Engine, section uint16, key string) (numbers []uint32) {
+	x := e.Lock(section, 1)
 	defer x.Unlock()
 	item, found := x.Peek([]byte(key))
 	if v, ok := x.Parts(item); found && ok {
@@ -139,14 +141,21 @@ func (l *rowLink) round() (sent int) {
 }
 
 func (l *rowLink) same(key string) bool {
-	return slices.Equal(rowOf(l.from.Engine, l.partition, key), rowOf(l.to.Engine, l.partition, key))
+	return slices.Equal(rowOf(l.from.Engine, l.section, key), rowOf(l.to.Engine, l.section, key))
 }
 
 // A receiver that has lost a value asks for it with its next change, and is sent it anew, once,
 // while it changes on.
 func TestLackingKeyIsSentAnew(t *testing.T) {
+	for _, database := range []uint8{0, 3} {
+		t.Run(fmt.Sprint("database ", database), func(t *testing.T) { lackingKeyIsSentAnew(t, database) })
+	}
+}
+
+func lackingKeyIsSentAnew(t *testing.T, database uint8) {
 	const length = 20_000 // several chunks
 	l := newRowLink(t)
+	l.section = engine.Section(l.partition, database)
 	for i := range length {
 		l.set("row", i, i)
 	}
@@ -156,7 +165,7 @@ func TestLackingKeyIsSentAnew(t *testing.T) {
 	if !l.same("row") {
 		t.Fatal("the receiver has not got the row")
 	}
-	x := l.to.Engine.Lock(l.partition, 1)
+	x := l.to.Engine.Lock(l.section, 1)
 	x.Delete([]byte("row")) // as if it was evicted
 	x.Unlock()
 	sent := 0
@@ -165,7 +174,7 @@ func TestLackingKeyIsSentAnew(t *testing.T) {
 		sent += l.round()
 	}
 	if !l.same("row") {
-		t.Errorf("the receiver has %d numbers, want %d, or others", len(rowOf(l.to.Engine, l.partition, "row")), length)
+		t.Errorf("the receiver has %d numbers, want %d, or others", len(rowOf(l.to.Engine, l.section, "row")), length)
 	}
 	if most := length * rowCell * 3 / 2; sent > most {
 		t.Errorf("%d bytes are sent for a row of %d", sent, length*rowCell)

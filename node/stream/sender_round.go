@@ -120,9 +120,9 @@ func (s *Sender) collectShard(shard int, out []byte) []byte {
 			return out
 		}
 		part, more := s.cfg.Engine.Collect(s.feed, shard, out[len(out):], replica.PayloadMost-len(out))
-		if kind, p, key, size := engine.NextEffect(part); kind == engine.EffectLarge && size == len(part) {
+		if kind, section, key, size := engine.NextEffect(part); kind == engine.EffectLarge && size == len(part) {
 			var began bool
-			if out, began = s.beginValue(shard, p, key, out); began {
+			if out, began = s.beginValue(shard, section, key, out); began {
 				return out
 			}
 		} else if cap(out)-len(out) >= len(part) {

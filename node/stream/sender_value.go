@@ -10,13 +10,13 @@ import (
 
 // outgoing is a large value that is being sent.
 type outgoing struct {
-	pin       engine.Pin
-	partition uint16
-	key       []byte
-	typ       engine.Type
-	expireAt  int64
-	uses      int
-	sent      int
+	pin      engine.Pin
+	section  uint16
+	key      []byte
+	typ      engine.Type
+	expireAt int64
+	uses     int
+	sent     int
 }
 
 func (v *outgoing) end() {
@@ -28,13 +28,13 @@ func (v *outgoing) end() {
 
 // beginValue pins the value under key. If it is not large any more, what the key holds now is
 // appended to out.
-func (s *Sender) beginValue(shard int, p uint16, key, out []byte) (_ []byte, began bool) {
+func (s *Sender) beginValue(shard int, section uint16, key, out []byte) (_ []byte, began bool) {
 	key = bytes.Clone(key)
-	t := s.cfg.Engine.Lock(p, s.cfg.UnixMilli())
+	t := s.cfg.Engine.Lock(section, s.cfg.UnixMilli())
 	defer t.Unlock()
 	if item, found := t.Peek(key); found {
 		if pin, ok := t.Pin(item); ok {
-			s.values[shard] = outgoing{pin: pin, partition: p, key: key, typ: item.Type(), expireAt: item.ExpireAt(), uses: item.Uses()}
+			s.values[shard] = outgoing{pin: pin, section: section, key: key, typ: item.Type(), expireAt: item.ExpireAt(), uses: item.Uses()}
 			s.sending++
 			return out, true
 		}
@@ -49,7 +49,7 @@ func (s *Sender) sendPieces(shard int) (done bool) {
 		value := v.pin.Value()
 		piece := value[v.sent:min(v.sent+replica.PayloadMost, len(value))]
 		s.piece(v, piece)
-		if s.ofSnapshot(v.partition, shard) {
+		if s.ofSnapshot(engine.PartitionOf(v.section), shard) {
 			s.pass(len(piece))
 		}
 		if v.sent += len(piece); v.sent == len(value) {
@@ -72,7 +72,7 @@ func (s *Sender) piece(v *outgoing, piece []byte) {
 	defer s.mu.Unlock()
 	w := &s.window
 	b := s.beginLocked(member.VerbValue, 10, len(v.key)+len(piece))
-	w.Number(int64(v.partition))
+	w.Number(int64(v.section))
 	w.Bulk(v.key)
 	w.Number(v.expireAt)
 	w.Number(int64(v.typ))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // Claims are those of a blocking command that names keys of several partitions (see
@@ -27,13 +26,14 @@ import (
 // While a pop is on its way, nothing else of the session is, and the claims do not count as
 // outstanding.
 type Claims struct {
-	m     *Machine
-	s     *Session
-	seq   uint64
-	want  member.Claim // of all keys
-	begun time.Duration
-	limit time.Duration // 0: none
-	list  []*claim      // by their first keys
+	m        *Machine
+	s        *Session
+	seq      uint64
+	database uint8
+	want     member.Claim // of all keys
+	begun    time.Duration
+	limit    time.Duration // 0: none
+	list     []*claim      // by their first keys
 
 	popping bool // a pop is on its way
 	popped  bool // one has found nothing
@@ -73,14 +73,17 @@ const (
 	claimPops // the pop from its keys is on its way
 )
 
-// NewClaims returns the claims of a command of the session with that number. It keeps want, which
-// has all keys of the command. Once a node has said which ID a $ is, that takes the place of the $
-// in want.IDs. limit is how long the command waits, 0 for ever.
-func (m *Machine) NewClaims(s *Session, seq uint64, want member.Claim, limit time.Duration) *Claims {
-	c := &Claims{m: m, s: s, seq: seq, want: want, limit: limit}
+// NewClaims returns the claims of a command of the session with that number, in a database.
+// partitionOf places its keys. It keeps want, which has all keys of the command. Once a node has
+// said which ID a $ is, that takes the place of the $ in want.IDs. limit is how long the command
+// waits, 0 for ever.
+func (m *Machine) NewClaims(
+	s *Session, seq uint64, database uint8, partitionOf func(key []byte) uint16, want member.Claim, limit time.Duration,
+) *Claims {
+	c := &Claims{m: m, s: s, seq: seq, database: database, want: want, limit: limit}
 	of := make(map[uint16]*claim)
 	for i, key := range want.Keys {
-		p := ring.PartitionOf(key)
+		p := partitionOf(key)
 		cl := of[p]
 		if cl == nil {
 			cl = &claim{of: c, partition: p}
@@ -286,7 +289,7 @@ func (cl *claim) ask(now time.Duration) {
 		want.Waited = 0
 	}
 	m.claim = member.AppendClaim(m.claim[:0], &want)
-	r := Request{Session: c.s, Part: cl, Seq: c.seq, Origin: Origin{Partition: cl.partition}}
+	r := Request{Session: c.s, Part: cl, Seq: c.seq, Origin: Origin{Partition: cl.partition, Database: c.database}}
 	if m.Ask(owner.Pipe(c.s.lane), r, m.claim, now) {
 		cl.state = asked
 	}
@@ -365,7 +368,7 @@ func (cl *claim) pass() {
 		return
 	}
 	if p := owner.Pipe(c.s.lane); p.IsOpen() && !p.IsFull(0) {
-		m.Tell(p, member.AppendPass(nil, member.Pass{
+		m.tellOf(c.database, p, member.AppendPass(nil, member.Pass{
 			Kind: c.want.Kind, Turn: cl.ready.Turn, Key: cl.keys[cl.ready.Key], Group: c.want.Group,
 		}))
 	}

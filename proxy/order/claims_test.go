@@ -26,7 +26,7 @@ func claims(t *testing.T, limit time.Duration) *claimed {
 	h := newShell(t)
 	h.opened(common)
 	k := &claimed{shell: h, s: &Session{Owner: noOwner{}}, p: h.Owner(0).Pipe(common)}
-	k.c = h.NewClaims(k.s, 1, member.Claim{Kind: member.List, Keys: [][]byte{[]byte("a"), []byte("b")}}, limit)
+	k.c = h.NewClaims(k.s, 1, 0, ring.PartitionOf, member.Claim{Kind: member.List, Keys: [][]byte{[]byte("a"), []byte("b")}}, limit)
 	if k.c.Len() != 2 {
 		t.Fatal("a and b are in one partition")
 	}

@@ -86,7 +86,7 @@ func (p *Pipe) noteAhead() {
 	begin, parsed := p.acked, 0
 	for i := range p.inflight.len() {
 		r := p.inflight.at(i)
-		raw := p.buf[begin-p.base : r.end-p.base]
+		raw := r.bare(p.buf[begin-p.base:r.end-p.base], p.body == nil)
 		begin = r.end
 		switch part := r.Part.(type) {
 		case Asker: // see add

@@ -59,7 +59,7 @@ func (m *Machine) Later(p *Pipe, token uint64, ids []byte) (ok bool) {
 	if r == nil || r.Session == nil || token <= l.newest {
 		return false
 	}
-	raw := p.buf[p.acked-p.base : r.end-p.base]
+	raw := r.bare(p.buf[p.acked-p.base:r.end-p.base], p.body == nil)
 	args := words(raw)
 	if isBlocking(args) && p.body == nil {
 		d := &deferred{parked: parked{Request: *r, raw: bytes.Clone(raw)}, token: token}
@@ -82,7 +82,7 @@ func (m *Machine) Later(p *Pipe, token uint64, ids []byte) (ok bool) {
 		l.bytes += len(raw)
 	}
 	d := deferred{parked: parked{Request: *r, raw: raw, body: body}, token: token}
-	d.writes = !r.Keyless && !onlyReads(args)
+	d.writes = !r.Keyless && !onlyReads(args) && !isGathered(command.Row(args))
 	if part, ok := r.Part.(Scattered); ok {
 		d.writes = true
 		if len(raw) <= aheadBytes {
@@ -269,7 +269,7 @@ func (m *Machine) prompt(p *Pipe) bool {
 	if r.Session == nil {
 		return true // PING, RETRY, or the end of a ticket
 	}
-	args := words(p.buf[p.acked-p.base : r.end-p.base])
+	args := words(r.bare(p.buf[p.acked-p.base:r.end-p.base], p.body == nil))
 	if len(args) == 0 {
 		return false
 	}

@@ -31,6 +31,7 @@ type Machine struct {
 	room        Room
 	broken      *Broken
 
+	placement  ring.Placement
 	table      *ring.Table
 	tableAt    time.Duration          // when the table was installed
 	owner      [ring.Partitions]*Node // by the table, and by -MOVED replies since; nil: no owner, or no table yet
@@ -197,6 +198,13 @@ func (m *Machine) OwnerByTable(partition uint16) *Node {
 	}
 	return m.nodes[m.table.OwnerOf(partition).Name()]
 }
+
+// Place has keys lie elsewhere from now on. Nothing is done about requests that are on their way:
+// their nodes refuse them if they went astray.
+func (m *Machine) Place(p ring.Placement) { m.placement = p }
+
+// Placement returns where keys lie.
+func (m *Machine) Placement() ring.Placement { return m.placement }
 
 // Anywhere returns the origin of a Keyless request: of all nodes in turns, each as often as it owns partitions.
 func (m *Machine) Anywhere() Origin {

@@ -5,6 +5,9 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // parked is a request that came back undone, or that no open pipe could take.
@@ -143,6 +146,7 @@ func (m *Machine) giveUp(s *Session, now time.Duration) {
 
 // resend reports whether a parked request was sent.
 func (m *Machine) resend(h *parked, now time.Duration) bool {
+	m.placeAgain(h)
 	to := m.owner[h.Partition]
 	if part, ok := h.Part.(Scattered); ok {
 		owners, one := m.owners(part.Partitions(h.raw))
@@ -158,6 +162,37 @@ func (m *Machine) resend(h *parked, now time.Duration) bool {
 	m.send(p, &h.Request, h.raw, h.body)
 	m.act(Action{Kind: Write, Pipe: p})
 	return true
+}
+
+// placeAgain has a parked request lie where the placement says now, as all others that are sent do: otherwise it could
+// change places with one on the same key.
+func (m *Machine) placeAgain(h *parked) {
+	d := h.Database
+	_, scattered := h.Part.(Scattered)
+	if d == 0 || scattered || h.Keyless || m.placement.Pins(d) == (h.Partition == ring.PinnedPartition(d)) {
+		return
+	}
+	if key := keyOf(h.raw); key != nil {
+		h.Partition = m.placement.PartitionOf(d, key)
+	}
+}
+
+// keyOf returns the first key of a request; nil if it has none. So it is for an EXEC: if that names
+// another slot than that of its keys, its node says so.
+func keyOf(raw []byte) []byte {
+	args := words(raw)
+	if len(args) == 0 {
+		return nil
+	}
+	cmd := command.Row(args)
+	switch {
+	case cmd == nil || cmd.Placed() > 0:
+	case cmd.ID == command.DunlinWatch:
+		return args[2]
+	case cmd.FirstKey(args) > 0:
+		return args[cmd.FirstKey(args)]
+	}
+	return nil
 }
 
 // owners lists the owners of partitions, in their order. one reports whether they are all the same.

@@ -69,7 +69,8 @@ type Pipe struct {
 	offered      bool          // the node was told this proxy's level behind the greeting
 
 	buf               []byte
-	body              Body // not nil: has the memory of buf, which is one long request
+	body              Body   // not nil: has the memory of buf, which is one long request
+	lead              []byte // what is to be written before that: what is left of the name of its database
 	base, acked, sent uint64
 	inflight          fifo
 	unsent            int // requests of which nothing was written
@@ -138,13 +139,13 @@ func (m *Machine) send(p *Pipe, r *Request, raw []byte, body Body) {
 	}
 	switch {
 	case body != nil:
-		p.buf, p.body = raw[:len(raw):len(raw)], body
+		p.buf, p.body, p.lead = raw[:len(raw):len(raw)], body, member.AppendDatabase(nil, r.Database)
 		p.settle()
-	case p.fits(len(raw)):
-		p.buf = append(p.buf, raw...)
+	case p.fits(len(raw) + member.DatabaseRoom):
+		p.buf = append(member.AppendDatabase(p.buf, r.Database), raw...)
 	default:
 		p.makeRoom()
-		p.buf = append(p.buf, raw...)
+		p.buf = append(member.AppendDatabase(p.buf, r.Database), raw...)
 		p.settle()
 	}
 	r.end = p.tail()
@@ -166,8 +167,13 @@ func (p *Pipe) makeRoom() {
 }
 
 // Queued returns the bytes that the shell is to write next: a view, valid until the next event of
-// the Machine, and empty if there are none.
-func (p *Pipe) Queued() []byte { return p.buf[p.sent-p.base:] }
+// the Machine, and empty if there are none. More may be queued behind them.
+func (p *Pipe) Queued() []byte {
+	if len(p.lead) > 0 {
+		return p.lead
+	}
+	return p.buf[p.sent-p.base:]
+}
 
 // IsLong reports whether the pipe carries one long request that was not copied.
 func (p *Pipe) IsLong() bool { return p.body != nil }
@@ -178,7 +184,11 @@ func (p *Pipe) MayWait() bool { return p.sent > p.acked && p.inflight.endsAt(p.s
 
 // Wrote is the event that the shell has written the first n bytes of Queued.
 func (p *Pipe) Wrote(n int) {
-	p.sent += uint64(n)
+	if len(p.lead) > 0 {
+		p.lead = p.lead[n:]
+	} else {
+		p.sent += uint64(n)
+	}
 	if n > 0 && p.Lane.Kind != member.Common && !p.probed {
 		p.silent = 0
 	}
@@ -296,14 +306,14 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	queue := p.inflight
 	list, waits := p.later.list, p.later.waits
 	p.inflight, p.unsent, p.later, p.AnswersLater, p.offered = fifo{}, 0, deferrals{}, false, false
-	p.buf, p.base, p.acked, p.sent = nil, 0, 0, 0
+	p.buf, p.lead, p.base, p.acked, p.sent = nil, nil, 0, 0, 0
 	p.settle()
 	m.returnDeferred(p, list, since, now)
 	m.returnWaits(p, waits, since, now)
 	for queue.len() > 0 {
 		r := *queue.front()
 		queue.pop()
-		raw := buf[begin-base : r.end-base]
+		raw := r.bare(buf[begin-base:r.end-base], body == nil)
 		if r.since == 0 {
 			r.since = since
 		}
@@ -372,8 +382,11 @@ func (m *Machine) patienceWith(p *Pipe, now time.Duration) int {
 
 // Tell sends a request of the pipe's own, whose reply does not matter. The pipe must be open. Tell
 // copies raw.
-func (m *Machine) Tell(p *Pipe, raw []byte) {
-	m.send(p, &Request{}, raw, nil)
+func (m *Machine) Tell(p *Pipe, raw []byte) { m.tellOf(0, p, raw) }
+
+// tellOf is Tell for a request about a database.
+func (m *Machine) tellOf(database uint8, p *Pipe, raw []byte) {
+	m.send(p, &Request{Origin: Origin{Database: database}}, raw, nil)
 	m.act(Action{Kind: Write, Pipe: p})
 }
 

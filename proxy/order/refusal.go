@@ -23,7 +23,7 @@ type Refusal struct {
 // off the pipe.
 func (m *Machine) Refused(p *Pipe, why Refusal, now time.Duration) {
 	r := *p.inflight.front()
-	raw := p.buf[p.acked-p.base : r.end-p.base]
+	raw := r.bare(p.buf[p.acked-p.base:r.end-p.base], p.body == nil)
 	m.refused(p, &r, raw, p.takeBody(), why, now)
 	p.drop(p.inflight.front())
 }

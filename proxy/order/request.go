@@ -23,6 +23,7 @@ type Request struct {
 // is divided.
 type Origin struct {
 	Partition uint16        // of its keys; of several partitions: see Scattered
+	Database  uint8         // that it is about; the Machine tells nodes (member.AppendDatabase), it is not in the bytes
 	Keyless   bool          // it concerns no partition: whoever owns Partition executes it
 	hops      uint8         // -MOVED replies followed so far
 	begun     bool          // a pipe broke after it had begun to be written: it may have changed something
@@ -74,6 +75,15 @@ func release(b Body) {
 	}
 }
 
+// bare returns the bytes of a request without the name of its database, given those in its pipe's buffer. A request
+// that was not copied never has it there.
+func (r *Request) bare(raw []byte, copied bool) []byte {
+	if r.Database > 0 && copied {
+		return raw[member.DatabaseRoom:]
+	}
+	return raw
+}
+
 // words parses a request again, which is rare: remembering what it was would cost every command. The
 // result is a view of raw, empty if raw is not a whole request.
 func words(raw []byte) [][]byte {
@@ -94,6 +104,10 @@ func (m *Machine) repeatable(args [][]byte) bool {
 		return false
 	}
 	cmd := command.Row(args)
+	if isGathered(cmd) {
+		args = args[2:]
+		cmd = command.Row(args)
+	}
 	if cmd != nil && cmd.Flags&command.Internal != 0 {
 		return cmd.ID != command.DunlinExec
 	}
@@ -109,6 +123,13 @@ func onlyReads(args [][]byte) bool {
 	if cmd != nil && cmd.ID == command.DunlinEach {
 		_, args, _ = member.ParseEach(args[2:])
 		cmd = command.Row(args)
+	} else if isGathered(cmd) {
+		cmd = command.Row(args[2:])
 	}
 	return cmd != nil && (cmd.Flags&command.ReadOnly != 0 || cmd.ID == command.DunlinWatch)
 }
+
+// isGathered reports whether a request is a command whose keys lie in several slots (DUNLIN GATHER). Its session sends
+// nothing else before that is answered, and its node stores what it stores in one moment. So it keeps nobody from its
+// partition while it is deferred, though it may write.
+func isGathered(cmd *command.Command) bool { return cmd != nil && cmd.ID == command.DunlinGather }

@@ -9,7 +9,7 @@ type sum struct {
 }
 
 func askDBSize(_ *Call, q *Question) error {
-	q.merge = &sum{}
+	q.merge, q.OfDatabase = &sum{}, true
 	return nil
 }
 

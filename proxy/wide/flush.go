@@ -1,13 +1,19 @@
 package wide
 
-import "github.com/dunlin-cache/dunlin/internal/resp"
+import (
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+)
 
 // FLUSHALL and FLUSHDB, and all other commands that nodes execute without returning anything.
 
 // done is the reply +OK when all partitions are covered.
 type done struct{}
 
-func askFlush(_ *Call, q *Question) error { return askOK(q) }
+func askFlush(c *Call, q *Question) error {
+	q.OfDatabase = c.Command.ID == command.FlushDB
+	return askOK(q)
+}
 
 func askOK(q *Question) error {
 	q.merge = done{}

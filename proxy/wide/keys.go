@@ -18,7 +18,7 @@ type keys struct {
 }
 
 func askKeys(_ *Call, q *Question) error {
-	q.merge = &keys{}
+	q.merge, q.OfDatabase = &keys{}, true
 	return nil
 }
 

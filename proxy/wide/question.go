@@ -58,6 +58,8 @@ type Call struct {
 	Patience time.Duration // how long a command may wait for nodes
 	Host     Host
 	Level    uint8 // of the cluster
+
+	PartitionOf func(key []byte) uint16 // in the database that the command is about
 }
 
 // Merge gathers the answers of the nodes.
@@ -98,6 +100,8 @@ type Question struct {
 	// AboutNodes: the question is about nodes rather than about partitions. When the time is up it
 	// is answered for the nodes that there are. Each round asks everybody.
 	AboutNodes bool
+	// OfDatabase: the question is about the database that the client has selected.
+	OfDatabase bool
 	// Checks: what the nodes are asked now changes nothing, whatever the command does.
 	Checks bool
 

@@ -16,7 +16,7 @@ type randomKey struct {
 }
 
 func askRandomKey(c *Call, q *Question) error {
-	q.merge = &randomKey{call: c}
+	q.merge, q.OfDatabase = &randomKey{call: c}, true
 	return nil
 }
 

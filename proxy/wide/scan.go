@@ -20,6 +20,7 @@ var errCursor = errors.New("ERR invalid cursor")
 //	reply       ■ ■ ■ ■ ■                 next cursor: n1's stop; n2's keys of 5 and 7 are dropped
 type scan struct {
 	cursor  member.Cursor
+	of      func(key []byte) uint16 // Call.PartitionOf
 	answers []scanAnswer
 	covered ring.PartitionSet
 
@@ -39,7 +40,7 @@ func askScan(c *Call, q *Question) error {
 		return errCursor
 	}
 	q.Rounds.First, q.Rounds.Anew = cursor.Partition(), true
-	q.merge = &scan{cursor: cursor}
+	q.merge, q.OfDatabase = &scan{cursor: cursor, of: c.PartitionOf}, true
 	return nil
 }
 
@@ -93,7 +94,7 @@ func (r *scan) collect(last int, inclusive bool) {
 		for rest := a.keys; len(rest) > 0 && elements.Scan(rest) == resp.Done; rest = rest[elements.Len():] {
 			element := rest[:elements.Len()]
 			key, _ := resp.DecodeBulk(element)
-			if p := int(ring.PartitionOf(key)); p < last || p == last && inclusive {
+			if p := int(r.of(key)); p < last || p == last && inclusive {
 				r.keys = append(r.keys, element...)
 				r.count++
 			}

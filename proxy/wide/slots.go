@@ -17,6 +17,7 @@ func askSlots(c *Call, q *Question) error {
 		return errors.New(refusal)
 	}
 	q.Rounds.First, q.Rounds.End = int(ring.Partition(query.First)), int(ring.Partition(query.Last))+1
+	q.OfDatabase = c.Command.ID != command.ClusterSlotStats
 	switch c.Command.ID {
 	case command.ClusterCountKeysInSlot:
 		q.merge = &sum{}

@@ -51,6 +51,8 @@ func TestCheckNotices(t *testing.T) {
 	f("a key too few", "answers", on("MGET", "*1\r\n"+value("a", 3)))
 	f("a deleted key that is there", "1 keys too many", on("EXISTS", ":2\r\n"))
 	f("a kept key that is missing", "{EXISTS [{b ", on("EXISTS", ":0\r\n"))
+	f("a database that is not selected", "GET b in another database", on("SELECT 1", "+OK\r\n"))
+	f("a database that is refused", "SELECT 1 answers", on("SELECT 1", "-ERR DB index is out of range\r\n"))
 	f("a deletion that finds nothing", "{DEL [{a ", on("DEL", ":0\r\n"))
 	f("a write that is ignored", "older than write 2", func(store map[string]string, args []string) (string, bool) {
 		return "+OK\r\n", strings.Join(args[:2], " ") == "SET a" && store["a"] != ""
@@ -87,6 +89,8 @@ func judgedPipeline(x *Rig, addr string) {
 	s.incr(c)
 	d.remove("DEL", []*History{a})
 	d.count("EXISTS", []*History{a, b})
+	s.absent(b)
+	s.selects(a.Key)
 	s.Get(a, true)
 	s.Add(func([]byte) {}, "ECHO", "last")
 	s.Exchange()
@@ -96,7 +100,7 @@ func judgedPipeline(x *Rig, addr string) {
 // it.
 func serveMap(t *testing.T, falsify func(store map[string]string, args []string) (string, bool)) (addr string) {
 	var mu sync.Mutex
-	store := map[string]string{}
+	store, database := map[string]string{}, "0"
 	return harness.ServeLines(t, func(said string) (reply string, closes bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -105,12 +109,15 @@ func serveMap(t *testing.T, falsify func(store map[string]string, args []string)
 			return reply, args[0] == "ECHO"
 		}
 		get := func(key string) string {
-			if v, ok := store[key]; ok {
+			if v, ok := store[key]; ok && database == "0" {
 				return string(resp.AppendBulk(nil, []byte(v)))
 			}
 			return "$-1\r\n"
 		}
 		switch args[0] {
+		case "SELECT":
+			database = args[1]
+			return "+OK\r\n", false
 		case "SET":
 			store[args[1]] = args[2]
 			return "+OK\r\n", false

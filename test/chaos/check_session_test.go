@@ -36,6 +36,10 @@ func (x *Rig) newDiver(proxy *harness.Member, name string, rude bool) *diver {
 
 func (d *diver) run() {
 	for !d.X.Stopped() {
+		if !d.X.reaches(d.own[0].Key) {
+			time.Sleep(time.Millisecond)
+			continue
+		}
 		depth := d.depth()
 		d.deepest = max(d.deepest, depth)
 		for len(d.Judges) < depth {
@@ -67,6 +71,7 @@ func (d *diver) depth() int {
 }
 
 func (d *diver) addAny() {
+	d.selects(d.own[0].Key)
 	switch d.Rng.IntN(20) {
 	default:
 		d.addOne()
@@ -203,8 +208,9 @@ func (d *diver) hangUp() bool {
 		return false
 	}
 	d.life++
-	d.Link, d.version = l, resp.RESP2
+	d.Link, d.version, d.database, d.selected = l, resp.RESP2, 0, 0
 	if len(d.retired) > 0 { // their writes were executed or dropped long ago
+		d.selects(d.retired[0])
 		d.Add(func([]byte) {}, append([]string{"UNLINK"}, d.retired...)...)
 	}
 	life := fmt.Sprintf("%s:life%d", d.name, d.life)

@@ -70,7 +70,11 @@ func TestCheck(t *testing.T) {
 func (x *Rig) startDivers() (divers []*diver) {
 	for i, p := range x.C.ByRole("proxy") {
 		for j := range diversPerProxy {
-			divers = append(divers, x.newDiver(p, fmt.Sprintf("dive%d%d", i, j), j%2 == 1))
+			name := fmt.Sprintf("dive%d%d", i, j)
+			if j >= diversPerProxy/2 {
+				name += inDatabase1
+			}
+			divers = append(divers, x.newDiver(p, name, j%2 == 1))
 		}
 	}
 	x.T.Cleanup(x.endSessions)

@@ -314,17 +314,16 @@ func (s *Session) length(c *Collection) {
 // judgeOld judges how many of the elements were there after their writes up to upTo; the command
 // answers at most atMost.
 func (s *Session) judgeOld(c *Collection, name string, some []int, upTo func(i int) uint64, atMost int, n int64) {
-	m, least, most := miscount{name: name + " " + c.Key}, 0, 0
-	for i, e := range some {
-		may, must := c.Elements[e].presence(upTo(i))
-		if may {
-			most++
-		}
-		if must {
-			least++
+	m, present, absent := miscount{name: name + " " + c.Key}, []*History(nil), []*History(nil)
+	for i, e := range some { // once: what time does to fields goes on
+		switch may, must := c.Elements[e].presence(upTo(i)); {
+		case must:
+			present = append(present, c.Elements[e])
+		case !may:
+			absent = append(absent, c.Elements[e])
 		}
 	}
-	least, most = min(least, atMost), min(most, atMost)
+	least, most := min(len(present), atMost), min(len(some)-len(absent), atMost)
 	switch {
 	case s.X.Divided.Load():
 		return
@@ -338,13 +337,15 @@ func (s *Session) judgeOld(c *Collection, name string, some []int, upTo func(i i
 	default:
 		return
 	}
-	for i, e := range some {
-		h := c.Elements[e]
-		switch may, must := h.presence(upTo(i)); {
-		case must && m.what == "too few":
+	if m.what == "too few" {
+		for _, h := range present {
 			m.explains = append(m.explains, h.lost(time.Now()))
-		case !may && m.what == "too many" && h.Look().Floor > 0:
-			m.explains = append(m.explains, h.revived(time.Now()))
+		}
+	} else {
+		for _, h := range absent {
+			if h.Look().Floor > 0 {
+				m.explains = append(m.explains, h.revived(time.Now()))
+			}
 		}
 	}
 	s.X.miscounted(m)

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -39,17 +40,31 @@ func (d *direct) read(l *harness.Link) {
 }
 
 func (d *direct) readOnce(l *harness.Link) bool {
-	var out []byte
-	seen := make([]sight, len(d.x.Keys))
-	for i, h := range d.x.Keys {
+	var keys [2][]*History
+	for _, h := range d.x.Keys {
+		if d.x.reaches(h.Key) {
+			keys[databaseOf(h.Key)] = append(keys[databaseOf(h.Key)], h)
+		}
+	}
+	return d.readDatabase(l, 0, keys[0]) && (len(keys[1]) == 0 || d.readDatabase(l, 1, keys[1]))
+}
+
+func (d *direct) readDatabase(l *harness.Link, database int, keys []*History) bool {
+	out := fmt.Appendf(nil, "SELECT %d\r\n", database)
+	seen := make([]sight, len(keys))
+	for i, h := range keys {
 		seen[i] = h.Look()
 		out = resp.AppendRequest(out, []byte("GET"), []byte(h.Key))
 	}
 	if l.Send(out) != nil {
 		return false
 	}
+	// A node that has just started may know no level yet, and refuse.
+	if reply, err := l.Receive(time.Now().Add(harness.AnswerTime)); err != nil || string(reply) != "+OK\r\n" {
+		return false
+	}
 	s := &Session{X: d.x, name: "reader at " + d.node.ID}
-	for i, h := range d.x.Keys {
+	for i, h := range keys {
 		reply, err := l.Receive(time.Now().Add(harness.AnswerTime))
 		if err != nil {
 			return false

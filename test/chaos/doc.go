@@ -11,6 +11,7 @@
 //	channel     what some sessions publish and others hear, and notifications of keys
 //	bundle      keys of all types that are written by transactions
 //	transit     tokens that are moved between keys, each in one of them
+//	database    keys with "@1" in their names are in database 1, all others in database 0
 //	session     one connection, whose replies are judged in order
 //	mixer       a client that pipelines all sorts of commands
 //	prober      a client that does one command at a time, and measures how long keys are out

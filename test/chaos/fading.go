@@ -14,9 +14,10 @@ import (
 //	sent ──────── least ╌╌╌╌╌ acknowledged + fieldLife ╌╌╌╌╌ + fieldLate ─────────
 //	must be there     may be there or not                            must not
 const (
-	fieldLife = 3 * time.Second
-	// fieldEarly is how much earlier a field may die: by the clock of a loop that stood still.
-	fieldEarly = 1500 * time.Millisecond
+	fieldLife = 4 * time.Second
+	// fieldEarly is how much earlier a field may die: by the clocks of loops that stood still, its owner's when
+	// the field came, and its next owner's.
+	fieldEarly = 2500 * time.Millisecond
 	// fieldLate is how much longer a field may live, since it does so whenever it is on its way to
 	// another node, and nodes stand still meanwhile.
 	fieldLate = 12 * time.Second

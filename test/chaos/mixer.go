@@ -48,7 +48,7 @@ func (m *mixer) run() {
 		m.hello(resp.RESP3)
 	}
 	for !m.X.Stopped() {
-		if !m.X.Unpaused(m.batch) {
+		if m.X.reaches(m.own[0].Key) && !m.X.Unpaused(m.batch) {
 			return
 		}
 		// A pause leaves processor time for the other processes.
@@ -72,13 +72,16 @@ func (m *mixer) addOne() {
 		return
 	}
 	mine := m.own[m.Rng.IntN(len(m.own))]
+	m.selects(mine.Key)
 	switch m.Rng.IntN(20) {
 	case 0, 1, 2, 3, 4, 5:
 		m.set(mine)
 	case 6, 7, 8:
 		m.Get(mine, true)
 	case 9, 10, 11, 12:
-		m.Get(m.X.Keys[m.Rng.IntN(len(m.X.Keys))], false)
+		if h := m.X.Keys[m.Rng.IntN(len(m.X.Keys))]; m.selects(h.Key) {
+			m.Get(h, false)
+		}
 	case 13:
 		m.set(mine)
 		m.set(mine)
@@ -86,7 +89,9 @@ func (m *mixer) addOne() {
 	case 14:
 		m.mset(m.some(m.own))
 	case 15:
-		m.mget(m.some(m.X.Keys))
+		if some := m.some(m.X.Keys); m.selects(some[0].Key) {
+			m.mget(some)
+		}
 	case 16, 17:
 		m.incr(&m.counter)
 	case 18:
@@ -98,6 +103,9 @@ func (m *mixer) addOne() {
 		if m.Rng.IntN(4) == 0 { // each DBSIZE asks all nodes
 			m.dbsize()
 		}
+		if m.X.Tables.atLevel(ring.DatabasesLevel) {
+			m.absent(mine)
+		}
 		m.echo()
 	}
 }
@@ -108,26 +116,32 @@ const collectOneIn = 5
 // addCollected adds a random command on an own collection, or reads any.
 func (m *mixer) addCollected() {
 	m.X.collected.Add(1)
+	m.selects(m.own[0].Key)
 	switch n := m.Rng.IntN(25); {
 	case n == 20 && len(m.bundles) > 0:
 		m.bundle(m.bundles[m.Rng.IntN(len(m.bundles))])
 	case n > 20 && n < 24 && len(m.transits) > 0:
 		m.transit(m.transits[m.Rng.IntN(len(m.transits))])
 	case n == 24 && len(m.X.Bundles) > 0 && m.Rng.IntN(2) == 0:
-		m.readBundle(m.X.Bundles[m.Rng.IntN(len(m.X.Bundles))], false)
+		if b := m.X.Bundles[m.Rng.IntN(len(m.X.Bundles))]; m.selects(b.h.Key) {
+			m.readBundle(b, false)
+		}
 	case n == 24 && len(m.X.Transits) > 0:
-		if t := m.X.Transits[m.Rng.IntN(len(m.X.Transits))]; !t.isBig() || m.Rng.IntN(8) == 0 {
+		if t := m.X.Transits[m.Rng.IntN(len(m.X.Transits))]; (!t.isBig() || m.Rng.IntN(8) == 0) && m.selects(t.fills.Key) {
 			m.readTransit(t, false)
 		}
 	case n < 4 && len(m.queues) > 0:
 		m.queue(m.queues[m.Rng.IntN(len(m.queues))])
 	case n == 4 && len(m.X.Queues) > 0:
-		m.Range(m.X.Queues[m.Rng.IntN(len(m.X.Queues))], false)
+		if q := m.X.Queues[m.Rng.IntN(len(m.X.Queues))]; m.selects(q.item.Key) {
+			m.Range(q, false)
+		}
 	case n < 8 && len(m.X.Collections) > 0:
-		c := m.X.Collections[m.Rng.IntN(len(m.X.Collections))]
-		m.element(c, m.Rng.IntN(len(c.Elements)), false)
+		if c := m.X.Collections[m.Rng.IntN(len(m.X.Collections))]; m.selects(c.Key) {
+			m.element(c, m.Rng.IntN(len(c.Elements)), false)
+		}
 	case n < 10 && len(m.X.Collections) > 0:
-		if c := m.X.Collections[m.Rng.IntN(len(m.X.Collections))]; !c.isBig() || m.Rng.IntN(8) == 0 {
+		if c := m.X.Collections[m.Rng.IntN(len(m.X.Collections))]; (!c.isBig() || m.Rng.IntN(8) == 0) && m.selects(c.Key) {
 			m.Whole(c, false)
 		}
 	default:
@@ -135,11 +149,14 @@ func (m *mixer) addCollected() {
 	}
 }
 
-// some returns two to six different keys.
+// some returns two to six different keys of one database.
 func (m *mixer) some(from []*History) []*History {
 	chosen := make([]*History, 0, 6)
-	for _, i := range m.Rng.Perm(len(from))[:2+m.Rng.IntN(5)] {
-		chosen = append(chosen, from[i])
+	n := 2 + m.Rng.IntN(5)
+	for _, i := range m.Rng.Perm(len(from)) {
+		if len(chosen) < n && (len(chosen) == 0 || databaseOf(from[i].Key) == databaseOf(chosen[0].Key)) {
+			chosen = append(chosen, from[i])
+		}
 	}
 	return chosen
 }
@@ -155,22 +172,14 @@ func (x *Rig) readAll() {
 	for _, p := range x.C.ByRole("proxy") {
 		s := x.NewSession(p, "last reader at "+p.ID)
 		for _, h := range x.Keys {
-			s.Get(h, false)
+			if s.selects(h.Key) {
+				s.Get(h, false)
+			}
 		}
 		if x.collects() {
-			for _, c := range x.Collections {
-				s.Whole(c, false)
-			}
-			for _, q := range x.Queues {
-				s.Range(q, true)
-			}
-			for _, b := range x.Bundles {
-				s.readBundle(b, false)
-			}
-			for _, t := range x.Transits {
-				s.readTransit(t, false)
-			}
+			s.readCollected()
 		}
+		s.use(0)
 		s.readFeeds()
 		s.readJournals()
 		s.Exchange()
@@ -178,4 +187,28 @@ func (x *Rig) readAll() {
 	x.judgeFeeds()
 	x.judgeJournals()
 	x.judgeChannels()
+}
+
+// readCollected reads all that mixers have, but for their strings.
+func (s *Session) readCollected() {
+	for _, c := range s.X.Collections {
+		if s.selects(c.Key) {
+			s.Whole(c, false)
+		}
+	}
+	for _, q := range s.X.Queues {
+		if s.selects(q.item.Key) {
+			s.Range(q, true)
+		}
+	}
+	for _, b := range s.X.Bundles {
+		if s.selects(b.h.Key) {
+			s.readBundle(b, false)
+		}
+	}
+	for _, t := range s.X.Transits {
+		if s.selects(t.fills.Key) {
+			s.readTransit(t, false)
+		}
+	}
 }

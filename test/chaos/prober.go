@@ -32,7 +32,11 @@ const keysPerProber = 4
 func (x *Rig) newProber(proxy *harness.Member, node string) *prober {
 	p := &prober{Session: x.NewSession(proxy, "prober of "+node+" at "+proxy.ID), node: node}
 	for i := 0; len(p.Keys) < keysPerProber; i++ {
-		if key := fmt.Sprintf("probe:%s:%s:%d", proxy.ID, node, i); staysAt(node, key) {
+		key := fmt.Sprintf("probe:%s:%s:%d", proxy.ID, node, i)
+		if len(p.Keys) >= keysPerProber/2 {
+			key += inDatabase1
+		}
+		if staysAt(node, key) {
 			p.Keys = append(p.Keys, NewHistory(key))
 		}
 	}
@@ -81,6 +85,10 @@ func (p *prober) run() {
 // probe sends command i and waits for its reply. It returns false if the connection has failed.
 func (p *prober) probe(i int) bool {
 	h := p.Keys[i/2%len(p.Keys)]
+	if !p.selects(h.Key) {
+		h = p.Keys[0]
+		p.selects(h.Key)
+	}
 	if i%2 == 0 {
 		p.set(h)
 	} else {

@@ -75,6 +75,7 @@ type Rig struct {
 	slowestIs string
 	replies   int
 	collected atomic.Uint64 // commands on collections
+	switched  atomic.Uint64 // SELECTs
 }
 
 const (
@@ -101,6 +102,7 @@ type Options struct {
 	relayed bool
 	// NodeFlags are for nodes, Flags for every member.
 	NodeFlags, Flags []string
+	Env              []string      // for every member, added to an environment without DUNLIN_*
 	Within           time.Duration // what Settle waits for at most; 0: SettleTime
 	// Password and Secret are those of the members; "" for none. Flags must say so, too.
 	Password, Secret string
@@ -123,7 +125,11 @@ func StartWith(t testing.TB, o Options) *Rig {
 	var mixers []*mixer
 	for i, p := range x.C.ByRole("proxy") {
 		for j := range o.Mixers {
-			mixers = append(mixers, x.newMixer(p, fmt.Sprintf("mix%d%d", i, j)))
+			name := fmt.Sprintf("mix%d%d", i, j)
+			if j == 1 {
+				name += inDatabase1
+			}
+			mixers = append(mixers, x.newMixer(p, name))
 		}
 		for _, n := range x.C.ByRole("node") {
 			x.Probers = append(x.Probers, x.newProber(p, n.ID))
@@ -156,7 +162,7 @@ func newRig(t testing.TB, seed uint64, o Options) *Rig {
 	t.Helper()
 	c := harness.StartClusterWith(t, harness.StartOptions{
 		Nodes: 3, Proxies: 2, Relayed: o.relayed, Network: o.Network, Clocks: o.Clocks, Path: o.path, Settles: true,
-		Flags: o.Flags, NodeFlags: append([]string{"--copies", strconv.Itoa(o.Copies)}, o.NodeFlags...),
+		Flags: o.Flags, Env: o.Env, NodeFlags: append([]string{"--copies", strconv.Itoa(o.Copies)}, o.NodeFlags...),
 	})
 	x := &Rig{T: t, C: c, Options: o, Seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}, losses: map[string]int{}}
 	x.Pulse = newPulse()
@@ -334,8 +340,8 @@ func (x *Rig) JudgeAbsences(before time.Time) {
 func (x *Rig) report() {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
-	x.T.Logf("%d replies, %d commands on collections, the slowest after %d ms (%s); %d reads of lost keys; errors %v",
-		x.replies, x.collected.Load(), x.slowest.Milliseconds(), x.slowestIs, x.lost, x.tolerated)
+	x.T.Logf("%d replies, %d commands on collections, %d SELECTs, the slowest after %d ms (%s); %d reads of lost keys; errors %v",
+		x.replies, x.collected.Load(), x.switched.Load(), x.slowest.Milliseconds(), x.slowestIs, x.lost, x.tolerated)
 	for i, v := range x.violations {
 		if i == shownFaults {
 			x.T.Errorf("and %d more", len(x.violations)-i)

@@ -30,6 +30,8 @@ type Session struct {
 	// failures counts the error replies that clients must expect.
 	failures int
 	version  resp.Version // of the replies
+	database uint8        // that the last command queued is about
+	selected uint8        // the database that the connection has, as its replies say
 	inline   int          // one request in this many is sent as an inline command; 0: none
 }
 

@@ -99,7 +99,7 @@ func (x *Rig) replaceProxy(m *harness.Member, replace func()) {
 	x.servedAgain("upgrade of " + m.ID)
 }
 
-// reconnect gives an idle session a new connection with the same protocol version.
+// reconnect gives an idle session a new connection with the same protocol version and database.
 func (x *Rig) reconnect(s *Session) {
 	x.T.Helper()
 	l, err := harness.DialLink(s.at.Addr)
@@ -108,14 +108,20 @@ func (x *Rig) reconnect(s *Session) {
 	}
 	x.T.Cleanup(func() { l.Conn.Close() })
 	s.Link = l
-	if s.version == 0 || s.version == resp.RESP2 {
-		return
+	var lines []string
+	if s.version == resp.RESP3 {
+		lines = append(lines, "HELLO 3\r\n")
 	}
-	if err = l.Send(fmt.Appendf(nil, "HELLO %d\r\n", s.version)); err == nil {
-		_, err = l.Receive(time.Now().Add(harness.AnswerTime))
+	if s.selected != 0 {
+		lines = append(lines, fmt.Sprintf("SELECT %d\r\n", s.selected))
 	}
-	if err != nil {
-		x.T.Fatalf("%s cannot connect to the new proxy: %v", s.name, err)
+	for _, line := range lines {
+		if err = l.Send([]byte(line)); err == nil {
+			_, err = l.Receive(time.Now().Add(harness.AnswerTime))
+		}
+		if err != nil {
+			x.T.Fatalf("%s cannot connect to the new proxy: %v", s.name, err)
+		}
 	}
 }
 

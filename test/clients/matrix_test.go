@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 )
 
 // programTimeout bounds the run of a program, including a restart of the proxy.
-const programTimeout = 2 * time.Minute
+const programTimeout = 3 * time.Minute
 
 // program is a program that clients/install has made ready. clients/README.md describes its output
 // and its steps.
@@ -27,9 +28,20 @@ type program struct {
 	steps          []string
 }
 
-// severalSlots lists the programs whose transactions have keys of several slots, which a proxy
-// executes only with --multi relaxed.
-var severalSlots = []string{"Django's cache"}
+// severalSlots lists the programs whose transactions, or a RENAME, have keys of several slots, which a proxy
+// executes only with --multi relaxed, or --cross-slot relaxed.
+var severalSlots = []string{"Django's cache", "django-redis", "Spring Session, Bucket4j"}
+
+// pinned has the programs that work in a pinned database, which is part of their URL: there, transactions and scripts
+// take any keys.
+var pinned = map[string]string{
+	"BullMQ without a tag": "/8", "RQ": "/9", "Celery": "/10", "Dramatiq": "/11", "Flask-Limiter": "/12",
+	"huey, channels_redis, aiocache": "/13", "centrifuge": "/14",
+}
+
+// fetchedAlone lists the first words of programs that are left out if their package cannot be fetched, and the
+// others of their language are not.
+var fetchedAlone = []string{"RQ", "Celery", "Dramatiq", "Flask-Limiter", "django-redis", "huey"}
 
 // ofSentinel lists the programs that are configured for Redis Sentinel.
 var ofSentinel = []string{"redis-py Sentinel"}
@@ -39,6 +51,13 @@ var ofSentinel = []string{"redis-py Sentinel"}
 // more. The other programs have one proxy.
 var movers = []string{"go-redis", "redis-py", "node-redis", "Lettuce"}
 
+// python and java begin the commands of their programs. Those of Java are short: the second compiler takes as long as
+// all else.
+const (
+	python = "bin/clients/python/bin/python -B test/clients/python/"
+	java   = "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp bin/clients/java:bin/clients/java/lib/* Main "
+)
+
 // clientSteps is the scenario of all client libraries.
 var clientSteps = []string{
 	"connect", "get-or-set", "many", "delete", "scan", "rate-limit", "lock", "pipeline",
@@ -47,6 +66,12 @@ var clientSteps = []string{
 
 // streamSteps is what consumers of streams do.
 var streamSteps = []string{"create", "consume", "claim", "info", "trim", "reconnect"}
+
+// groupSteps is what consumers of streams do while nodes are replaced.
+var groupSteps = []string{"create", "consume", "claim", "replace"}
+
+// listeningSteps is what clients do that read streams, listen to channels and call a script.
+var listeningSteps = []string{"create", "consume", "claim", "publish", "script", "replace"}
 
 var programs = []program{
 	{"go-redis", "Go", "bin/clients/go go-redis", clientSteps},
@@ -58,21 +83,20 @@ var programs = []program{
 	{"redis_rate", "Go", "bin/clients/go redis_rate", []string{"rate-limit", "reconnect"}},
 	{"asynq", "Go", "bin/clients/go asynq", []string{"queue", "inspect", "reconnect", "stop"}},
 	{"go-redis's streams", "Go", "bin/clients/go go-redis-streams", streamSteps},
-	{"redis-py", "Python", "bin/clients/python/bin/python -B test/clients/python/redis_sync.py", clientSteps},
-	{"redis-py asyncio", "Python", "bin/clients/python/bin/python -B test/clients/python/redis_asyncio.py", clientSteps},
-	{"redis-py Sentinel", "Python", "bin/clients/python/bin/python -B test/clients/python/redis_sentinel.py", clientSteps},
-	{"redis-py's Lock", "Python", "bin/clients/python/bin/python -B test/clients/python/redis_lock.py",
-		[]string{"lock", "reconnect"}},
-	{"redis-py's streams", "Python", "bin/clients/python/bin/python -B test/clients/python/redis_streams.py", streamSteps},
-	{"Django's cache", "Python", "bin/clients/python/bin/python -B test/clients/python/django_cache.py",
+	{"redis-py", "Python", python + "redis_sync.py", clientSteps},
+	{"redis-py asyncio", "Python", python + "redis_asyncio.py", clientSteps},
+	{"redis-py Sentinel", "Python", python + "redis_sentinel.py", clientSteps},
+	{"redis-py's Lock", "Python", python + "redis_lock.py", []string{"lock", "reconnect"}},
+	{"redis-py's streams", "Python", python + "redis_streams.py", streamSteps},
+	{"Django's cache", "Python", python + "django_cache.py",
 		[]string{"get-or-set", "many", "delete", "rate-limit", "reconnect", "clear"}},
 	{"node-redis", "Node", "node bin/clients/node/node_redis.js", clientSteps},
 	{"ioredis", "Node", "node bin/clients/node/ioredis.js", clientSteps},
 	{"connect-redis", "Node", "node bin/clients/node/connect_redis.js",
 		[]string{"session", "list", "reconnect", "clear"}},
-	{"Jedis", "Java", "java -cp bin/clients/java:bin/clients/java/lib/* Main jedis", clientSteps},
-	{"Lettuce", "Java", "java -cp bin/clients/java:bin/clients/java/lib/* Main lettuce", clientSteps},
-	{"Spring Data Redis cache", "Java", "java -cp bin/clients/java:bin/clients/java/lib/* Main spring-cache",
+	{"Jedis", "Java", java + "jedis", clientSteps},
+	{"Lettuce", "Java", java + "lettuce", clientSteps},
+	{"Spring Data Redis cache", "Java", java + "spring-cache",
 		[]string{"get-or-set", "put", "evict", "reconnect", "clear"}},
 	{"redis-rs", "Rust", "bin/clients/rust/debug/clients", clientSteps},
 	{"hiredis", "C", "bin/clients/hiredis", clientSteps},
@@ -80,21 +104,55 @@ var programs = []program{
 	{"redis-benchmark", "tools", "test/clients/tools/redis-benchmark", []string{"run", "reconnect"}},
 }
 
+// bullSteps is what BullMQ does.
+var bullSteps = []string{"queue", "flow", "replace", "clear"}
+
+// applications are programs that run at once on one cluster, while its nodes are replaced.
+var applications = []program{
+	{"node-redis's streams", "Node", "node bin/clients/node/node_redis_streams.js", listeningSteps},
+	{"ioredis's streams", "Node", "node bin/clients/node/ioredis_streams.js", listeningSteps},
+	{"Jedis's streams", "Java", java + "jedis-streams", groupSteps},
+	{"Lettuce's streams", "Java", java + "lettuce-streams", groupSteps},
+	{"Spring Data Redis streams", "Java", java + "spring-streams", groupSteps},
+	{"Redisson", "Java", java + "redisson",
+		[]string{"lock", "locks", "map", "bucket", "queue", "topic", "rate-limit", "cluster", "replace"}},
+	{"Spring Session, Bucket4j", "Java", java + "spring-session",
+		[]string{"session", "index", "expire", "rate-limit", "replace"}},
+	{"socket.io, rate-limiter-flexible", "Node", "node bin/clients/node/socket_io.js",
+		[]string{"pub/sub", "streams", "rate-limit", "replace"}},
+	{"BullMQ", "Node", "node bin/clients/node/bullmq.js", bullSteps},
+	{"BullMQ without a tag", "Node", "node bin/clients/node/bullmq.js", bullSteps},
+	{"RQ", "Python", python + "rq_jobs.py", []string{"queue", "dependency", "replace", "stop", "scripts"}},
+	{"Celery", "Python", python + "celery_jobs.py",
+		[]string{"queue", "chord", "control", "replace", "stop"}},
+	{"Dramatiq", "Python", python + "dramatiq_actors.py",
+		[]string{"queue", "group", "rate-limit", "replace", "maintenance", "clear"}},
+	{"Flask-Limiter", "Python", python + "flask_limits.py",
+		[]string{"fixed-window", "moving-window", "sliding-window-counter", "reset", "replace"}},
+	{"huey, channels_redis, aiocache", "Python", python + "huey_channels.py",
+		[]string{"queue", "group", "cache", "replace"}},
+	{"centrifuge", "Go", "bin/clients/go centrifuge", []string{"publish", "history", "presence", "replace"}},
+	{"django-redis", "Python", python + "django_redis_cache.py",
+		[]string{"get-or-set", "many", "patterns", "lock", "session", "replace"}},
+}
+
 // TestClientMatrix runs every client library and framework, in its own language and with its
-// defaults, through a proxy that restarts under it. The test skips, by name, every program that
-// `make clients` has not made ready. If MATRIX_TABLE is a file name, it writes a table of the
-// results there.
+// defaults, through a proxy that restarts under it, or while all nodes are replaced, one after another.
+// The test skips, by name, every program that `make clients` has not made ready. If MATRIX_TABLE
+// is a file name, it writes a table of the results there.
 func TestClientMatrix(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes most of a minute; go-redis, redigo and rueidis have a test of their own")
 	}
 	harness.SkipUnderRace(t)
 	t.Parallel()
-	c := harness.StartCluster(t, 3, 2)
+	c := harness.StartClusterWith(t, harness.StartOptions{
+		Nodes: 3, Proxies: 2, NodeFlags: []string{"--pinned-databases", "8-14"},
+	})
 	strict, relaxed := c.Proxy(0), c.Proxy(1)
 	relaxed.Term(harness.ReadyTimeout)
 	sentinel := harness.FreeAddr(t)
-	relaxed.Flags = append(relaxed.Flags, "--multi", "relaxed", "--sentinel-listen", sentinel)
+	relaxed.Flags = append(relaxed.Flags, "--multi", "relaxed", "--cross-slot", "relaxed", "--sentinel-listen", sentinel)
 	relaxed.Start()
 	harness.AwaitLevel(t, strict.Addr)
 	run := func(proxy *harness.Member) {
@@ -104,12 +162,9 @@ func TestClientMatrix(t *testing.T) {
 	}
 	var rows []string
 	for _, p := range programs {
-		result, version := "skipped", "-"
-		t.Run(p.name, func(t *testing.T) {
-			ready := filepath.Join("..", "..", "bin", "clients", "ready", strings.ToLower(p.language))
-			if _, err := os.Stat(ready); err != nil {
-				t.Skipf("%s is not ready (make clients)", p.language)
-			}
+		o := outcome{}
+		passes := t.Run(p.name, func(t *testing.T) {
+			p.skipUnlessReady(t)
 			proxy, addr, other := strict, strict.Addr, relaxed
 			switch {
 			case slices.Contains(severalSlots, p.name):
@@ -123,15 +178,64 @@ func TestClientMatrix(t *testing.T) {
 			} else if other.Running() {
 				other.Term(harness.ReadyTimeout)
 			}
-			version = p.run(t, proxy, addr)
-			result = "passes"
-			if t.Failed() {
-				result = "**fails**"
-			}
+			o = p.run(t, addr, requestsFor(proxy))
+			o.judge(t, p)
 		})
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |\n", p.name, version, p.language, result))
+		rows = append(rows, o.row(p, passes))
+	}
+	run(strict)
+	run(relaxed)
+	outcomes := runTogether(t, c, strict.Addr, relaxed.Addr)
+	for i, p := range applications {
+		passes := t.Run(p.name, func(t *testing.T) {
+			p.skipUnlessReady(t)
+			outcomes[i].judge(t, p)
+		})
+		rows = append(rows, outcomes[i].row(p, passes))
 	}
 	writeTable(t, rows)
+}
+
+// runTogether runs the applications that are ready. It replaces all nodes, one after another, when each
+// application has asked for that, or has ended.
+func runTogether(t *testing.T, c *harness.Cluster, strict, relaxed string) []outcome {
+	outcomes := make([]outcome, len(applications))
+	if !slices.ContainsFunc(applications, program.ready) {
+		return outcomes
+	}
+	var waiting, running sync.WaitGroup
+	begin, replaced := make(chan struct{}), make(chan struct{})
+	for i, p := range applications {
+		if !p.ready() {
+			continue
+		}
+		waiting.Add(1)
+		arrive := sync.OnceFunc(waiting.Done)
+		running.Go(func() {
+			defer arrive()
+			addr := strict
+			if slices.Contains(severalSlots, p.name) {
+				addr = relaxed
+			}
+			outcomes[i] = p.run(t, addr+pinned[p.name], map[string]request{"replace": func(tell func()) {
+				arrive()
+				<-begin
+				tell()
+				<-replaced
+				tell()
+			}})
+		})
+	}
+	waiting.Wait()
+	close(begin)
+	for _, node := range c.ByRole("node") {
+		node.Term(harness.ReadyTimeout)
+		node.Start()
+		c.Converge(harness.ReadyTimeout)
+	}
+	close(replaced)
+	running.Wait()
+	return outcomes
 }
 
 func writeTable(t *testing.T, rows []string) {
@@ -145,46 +249,108 @@ func writeTable(t *testing.T, rows []string) {
 	}
 }
 
-// run runs the program to its end, and returns the version that it reports. addr is where it finds the proxy.
-func (p program) run(t *testing.T, proxy *harness.Member, addr string) (version string) {
+// ready reports whether `make clients` has made the program ready.
+func (p program) ready() bool {
+	needs := []string{p.language}
+	if word, _, _ := strings.Cut(strings.ReplaceAll(p.name, ",", " "), " "); slices.Contains(fetchedAlone, word) {
+		needs = append(needs, word)
+	}
+	return !slices.ContainsFunc(needs, func(name string) bool {
+		_, err := os.Stat(filepath.Join("..", "..", "bin", "clients", "ready", strings.ToLower(name)))
+		return err != nil
+	})
+}
+
+func (p program) skipUnlessReady(t *testing.T) {
+	if !p.ready() {
+		t.Skipf("%s of %s is not ready (make clients)", p.name, p.language)
+	}
+}
+
+// request is what a word of a program asks for. Each tell writes a line to the program's input.
+type request func(tell func())
+
+// requestsFor returns the words of a program that has a proxy for itself.
+func requestsFor(proxy *harness.Member) map[string]request {
+	return map[string]request{
+		"restart": func(tell func()) {
+			proxy.Term(harness.ReadyTimeout)
+			proxy.Start()
+			tell()
+		},
+		"kill": func(tell func()) {
+			proxy.Kill()
+			proxy.Start()
+			tell()
+		},
+	}
+}
+
+// outcome is what a program has reported.
+type outcome struct {
+	version       string // "" if the program did not run
+	took, busy    time.Duration
+	passed, wrong []string
+	problems      bytes.Buffer
+}
+
+// run runs the program to its end. addr is where it finds the proxy.
+func (p program) run(t *testing.T, addr string, requests map[string]request) (o outcome) {
 	ctx, cancel := context.WithTimeout(t.Context(), programTimeout)
 	defer cancel()
+	defer func(begin time.Time) { o.took = time.Since(begin) }(time.Now())
 	words := append(strings.Fields(p.command), addr)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Dir = harness.Root(t)
 	harness.EndWithUs(cmd)
-	var problems bytes.Buffer
-	cmd.Stderr = &problems
+	cmd.Stderr = &o.problems
 	stdin, _ := cmd.StdinPipe()
 	stdout, _ := cmd.StdoutPipe()
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		o.wrong = append(o.wrong, err.Error())
+		return o
 	}
-	var passed []string
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		word, rest, _ := strings.Cut(lines.Text(), " ")
-		switch word {
-		case "version":
-			version = rest
-		case "ok":
-			passed = append(passed, rest)
-		case "restart":
-			proxy.Term(harness.ReadyTimeout)
-			proxy.Start()
-			fmt.Fprintln(stdin)
-		case "kill":
-			proxy.Kill()
-			proxy.Start()
-			fmt.Fprintln(stdin)
+		do, asks := requests[word]
+		switch {
+		case asks:
+			do(func() { fmt.Fprintln(stdin) })
+		case word == "version":
+			o.version = rest
+		case word == "ok":
+			o.passed = append(o.passed, rest)
 		default:
-			t.Error(lines.Text())
+			o.wrong = append(o.wrong, lines.Text())
 		}
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the program ends with %v", err)
+	err := cmd.Wait()
+	o.busy = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if err != nil {
+		o.wrong = append(o.wrong, fmt.Sprintf("the program ends with %v", err))
 	}
-	if !slices.Equal(passed, p.steps) {
-		t.Errorf("steps %v pass, want %v\n%.4000s", passed, p.steps, problems.String())
+	return o
+}
+
+// judge fails the test unless the program has passed all of its steps, and has reported nothing else.
+func (o *outcome) judge(t *testing.T, p program) {
+	t.Logf("%.1f s, and %.1f s of processors", o.took.Seconds(), o.busy.Seconds())
+	for _, line := range o.wrong {
+		t.Error(line)
 	}
-	return version
+	if !slices.Equal(o.passed, p.steps) {
+		t.Errorf("steps %v pass, want %v\n%.4000s", o.passed, p.steps, o.problems.String())
+	}
+}
+
+// row returns the program's line of the table.
+func (o *outcome) row(p program, passes bool) string {
+	version, result := o.version, "passes"
+	switch {
+	case !passes:
+		result = "**fails**"
+	case version == "":
+		version, result = "-", "skipped"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", p.name, version, p.language, result)
 }

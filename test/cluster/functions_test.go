@@ -114,9 +114,9 @@ func TestFunctions(t *testing.T) {
 }
 
 // TestFunctionsOfGoRedis: an ordinary client library loads, lists, calls, saves and restores functions, and understands
-// what is answered.
+// what is answered. It has the machine to itself: beside other clusters a node was silent for so long that a change's
+// outcome was unknown, which the library hands to the application.
 func TestFunctionsOfGoRedis(t *testing.T) {
-	t.Parallel()
 	c := harness.StartCluster(t, 2, 1)
 	addr := c.Proxy(0).Addr
 	harness.AwaitLevel(t, addr)

@@ -208,3 +208,38 @@ func handshakeBesideSilence(t *testing.T, addr string, config *tls.Config) {
 		conn.Close()
 	}
 }
+
+// TestTLSClientsThatLeaveWhilePaused: a TLS client that leaves during a pause is noticed before its end, also with more
+// input than the loop and the bridge hold, and its command is not executed.
+func TestTLSClientsThatLeaveWhilePaused(t *testing.T) {
+	t.Parallel()
+	clients := certtest.New(t)
+	cert, key := clients.Issue(t, "proxy")
+	c := harness.StartClusterWith(t, harness.StartOptions{
+		Nodes: 1, Proxies: 1, Env: []string{"DUNLIN_TLS_CERT=" + cert, "DUNLIN_TLS_KEY=" + key},
+	})
+	dial := func() *harness.Wire {
+		conn, err := tls.Dial("tcp", c.Proxy(0).Addr, &tls.Config{RootCAs: clients.Pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return &harness.Wire{T: t, Conn: conn}
+	}
+	admin := dial()
+	admin.Want("SET a old", "OK")
+	admin.Want("CLIENT PAUSE 1000000 WRITE", "OK")
+	for i, size := range []int{1 << 10, 400 << 10, 500 << 10} {
+		w := dial()
+		w.Send([]byte("SET a new\r\n" + strings.Repeat("PING\r\n", size/6)))
+		wantBlocked(t, admin, 1)
+		w.Conn.(*tls.Conn).NetConn().Close()
+		begun := time.Now()
+		harness.Eventually(t, time.Minute, "it is noticed that the client has left", func() bool {
+			return !blockedFlag.Match(admin.Do("CLIENT LIST"))
+		})
+		t.Logf("client %d, with %d bytes, was noticed after %v", i, size, time.Since(begun))
+	}
+	admin.Want("CLIENT UNPAUSE", "OK")
+	admin.Want("GET a", `"old"`)
+}

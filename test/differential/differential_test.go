@@ -45,6 +45,8 @@ func TestDifferential(t *testing.T) {
 	redis := redistest.Start(t)
 	node := harness.StartCluster(t, 1, 0).Node(0).Addr
 	proxy := harness.StartCluster(t, 3, 1).Proxy(0).Addr
+	awaitDatabases(t, node)
+	awaitDatabases(t, proxy)
 	seed, inputs := *differentialSeed, *differentialInputs
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
@@ -70,6 +72,15 @@ func TestDifferential(t *testing.T) {
 	t.Logf("seed %d: %d inputs in %d batches, %d of them cut short, %d refused, %d refused by Dunlin only, %d dismissed; %d bytes of replies; %.1f s",
 		seed, d.inputs, d.batches, d.ended[cutShort], d.ended[refused], d.ended[stricter],
 		d.ended[dismissed], d.replied, time.Since(begin).Seconds())
+}
+
+// awaitDatabases waits until a cluster has the level at which databases can be selected.
+func awaitDatabases(t *testing.T, addr string) {
+	w := harness.DialWire(t, addr)
+	harness.Eventually(t, harness.ReadyTimeout, "databases can be selected", func() bool {
+		return string(w.Do("SELECT 1")) == "+OK\r\n"
+	})
+	w.Conn.Close()
 }
 
 // ending is what a server does with a connection after a batch.

@@ -66,8 +66,8 @@ func isStricter(in []byte, refusal string) bool {
 // commands of Redis or Dunlin are left out, unlike those with commands that neither knows.
 var compared = []string{
 	"append", "bitcount", "bitfield", "bitfield_ro", "bitop", "bitpos", "copy", "decr", "decrby", "del", "echo", "exists", "get", "getbit",
-	"getdel", "getex", "getrange", "getset", "incr", "incrby", "lcs", "mget", "mset", "msetnx", "pfadd", "pfcount", "pfmerge", "ping", "quit", "rename",
-	"renamenx", "restore", "set", "setbit", "setnx",
+	"getdel", "getex", "getrange", "getset", "incr", "incrby", "lcs", "mget", "move", "mset", "msetnx", "pfadd", "pfcount", "pfmerge", "ping",
+	"quit", "rename", "renamenx", "restore", "select", "set", "setbit", "setnx",
 	"strlen", "substr", "touch", "type", "unlink",
 }
 
@@ -122,8 +122,6 @@ func isListed(name string, args [][]byte) bool {
 		switch {
 		// To Redis, a word ends there.
 		case strings.Contains(arg, "\x00") && (name != "restore" || i != from+1):
-			return true
-		case name == "copy" && arg == "db" && next != "0": // Dunlin has one database
 			return true
 		// The time expires soon or overflows Redis's clock.
 		case name == "restore" && i == from && (expiresSoon("px", arg) || len(arg) > 15):
@@ -253,8 +251,16 @@ func (m mutator) command() (args []string) {
 	return append([]string{m.pick("PING", "ECHO", "GETRANGE")}, m.values()...)
 }
 
-// wholeKeys returns a command that copies, renames or creates a key. Some of the keys share a slot.
+// wholeKeys returns a command that copies, renames, moves or creates a key, or selects a database. Some of the keys
+// share a slot.
 func (m mutator) wholeKeys(from, to string) (args []string) {
+	if m.IntN(5) == 0 {
+		database := m.pick("0", "1", "0", "1", "15", "16", "-1", "x", "", "2147483648")
+		if m.IntN(2) == 0 {
+			return []string{"SELECT", database}
+		}
+		return []string{"MOVE", from, database}
+	}
 	if m.IntN(3) > 0 {
 		args = []string{m.pick("RENAME", "RENAMENX", "COPY", "COPY"), from, to}
 	} else {

@@ -5,10 +5,18 @@ import "strconv"
 // anyKey returns a key of a random type.
 func (g *composer) anyKey() string { return g.keyOf(g.pick("h", "l", "s", "z", "g", "q", "k", "x")) }
 
-// whole returns a command on a key of any type.
+// database is the number of a database: of one of few, so that keys of one name meet in them.
+func (g *composer) database() string {
+	if g.chance(12) {
+		return g.pick("15", "16", "-1", "x")
+	}
+	return g.pick("0", "1", "2")
+}
+
+// whole returns a command on a key of any type, or selects a database.
 func (g *composer) whole() []string {
 	k := g.anyKey()
-	switch g.IntN(24) {
+	switch g.IntN(27) {
 	case 0, 1, 2, 3, 4, 5:
 		return []string{g.pick("DEL", "UNLINK"), k, g.anyKey()}[:g.oneOf(2, 2, 3)]
 	case 6:
@@ -21,6 +29,9 @@ func (g *composer) whole() []string {
 		args := []string{"COPY", k, g.anyKey()}
 		if g.chance(2) {
 			args = append(args, "REPLACE")
+		}
+		if g.chance(3) {
+			args = append(args, "DB", g.database())
 		}
 		return args
 	case 14, 15, 16:
@@ -38,6 +49,10 @@ func (g *composer) whole() []string {
 		return []string{"OBJECT", "ENCODING", k}
 	case 22:
 		return []string{g.pick("DBSIZE", "RANDOMKEY", "KEYS"), "*"}[:1]
+	case 23, 24:
+		return []string{"MOVE", k, g.database()}
+	case 25:
+		return []string{"SELECT", g.database()}
 	}
 	return []string{"MEMORY", "USAGE", k}
 }

@@ -122,7 +122,11 @@ func (g generator) batch() (batch [][][]byte) {
 func (g generator) request() []string {
 	k := g.key()
 	n := strconv.Itoa(g.IntN(40) - 10)
-	switch g.IntN(24) {
+	switch g.IntN(26) {
+	case 24:
+		return []string{"SELECT", g.database()}
+	case 25:
+		return []string{"MOVE", k, g.database()}
 	case 0, 1, 2:
 		return []string{"GET", k}
 	case 3, 4:
@@ -168,6 +172,14 @@ func (g generator) request() []string {
 		return [][]string{{"GET"}, {"NOSUCH", k}, {"SET", k}, {"MSET", k, n, k}, {"EXPIRE", k, "soon"},
 			{"SELECT", "x"}}[g.IntN(6)]
 	}
+}
+
+// database is the number of a database: of one of few, so that keys of one name meet in them.
+func (g generator) database() string {
+	if g.IntN(8) == 0 {
+		return []string{"15", "16", "-1", ""}[g.IntN(4)]
+	}
+	return strconv.Itoa(g.IntN(3))
 }
 
 func (g generator) key() string { return g.prefix + strconv.Itoa(g.IntN(12)) }

@@ -169,6 +169,6 @@ func (g *transactor) oddity() {
 	case 6:
 		g.add("WATCH")
 	default:
-		g.add("SELECT", "0")
+		g.add("SELECT", g.database())
 	}
 }

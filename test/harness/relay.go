@@ -17,8 +17,9 @@ type relay struct {
 	mute atomic.Bool // the node gets requests, and its replies are dropped
 	Slow atomic.Bool // replies are sent in small pieces, with pauses
 
-	mu    sync.Mutex
-	conns map[net.Conn]bool
+	mu     sync.Mutex
+	conns  map[net.Conn]bool
+	closed bool // no connection stays open
 }
 
 // relayHost is another address of this machine.
@@ -45,6 +46,9 @@ func relayed(t testing.TB, m *Member) *relay {
 	})
 	t.Cleanup(func() {
 		l.Close()
+		r.mu.Lock()
+		r.closed = true
+		r.mu.Unlock()
 		r.cut()
 		serving.Wait()
 	})
@@ -61,7 +65,9 @@ func (r *relay) serve(client net.Conn) {
 	ends := [2]net.Conn{client, node}
 	r.mu.Lock()
 	for _, c := range ends {
-		r.conns[c] = true
+		if r.conns[c] = true; r.closed { // cut was here before
+			c.Close()
+		}
 	}
 	r.mu.Unlock()
 	var both sync.WaitGroup

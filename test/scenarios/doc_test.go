@@ -3,4 +3,5 @@
 //
 //	go test ./test/scenarios    # each once, in the short form
 //	make scenarios              # in full, twenty times each, with a summary of the figures
+//	make stock STOCK=2048       # one round on a cluster full of collections, as far as it gets in some minutes
 package scenarios

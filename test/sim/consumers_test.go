@@ -14,16 +14,16 @@ func (p producer) burst() {
 		return
 	}
 	if p.open < pipelined {
-		p.push(w.rng.IntN(places), 1+w.rng.IntN(3))
+		p.push(spot(w.rng.IntN(spots)), 1+w.rng.IntN(3))
 	}
 	w.after(nil, w.between(time.Millisecond, 250*time.Millisecond), p.burst)
 }
 
-// push pushes some elements to the list of a place, each by a command of its own.
-func (p producer) push(k, count int) {
+// push pushes some elements to a list, each by a command of its own.
+func (p producer) push(at spot, count int) {
 	for range count {
 		p.w.ids++
-		p.send(&command{client: p.client, kind: push, place: k, key: elements, value: p.w.ids})
+		p.send(&command{client: p.client, kind: push, place: at.place(), key: at.key(), value: p.w.ids})
 	}
 }
 
@@ -46,7 +46,17 @@ func (c *consumer) next() {
 	if c.stopped {
 		return
 	}
-	cmd := &command{client: c.client, kind: pop, slept: c.s.x.p.slept, wanted: w.rng.Perm(places)[:1+w.rng.IntN(3)]}
+	cmd := &command{client: c.client, kind: pop, slept: c.s.x.p.slept}
+	reads, most := w.chance(0.3), 1+w.rng.IntN(4)
+	for _, at := range w.rng.Perm(spots) {
+		if at := spot(at); at.isStream() == reads && len(cmd.wanted) < most {
+			cmd.wanted = append(cmd.wanted, at)
+		}
+	}
+	if !reads && w.chance(0.3) { // several keys of one partition
+		k := w.rng.IntN(places)
+		cmd.wanted = []spot{spotOf(k, 1), spotOf(k, 0)}
+	}
 	if w.chance(0.7) {
 		cmd.limit = w.between(time.Millisecond, time.Second)
 	}
@@ -145,8 +155,8 @@ func (m market) clients() (clients []*client) {
 // serve all who wait.
 func (w *world) close(m market) {
 	w.checkWaiters(m.consumers)
-	for _, k := range w.rng.Perm(places) {
-		m.producers[0].push(k, len(m.consumers))
+	for _, at := range w.rng.Perm(spots) {
+		m.producers[0].push(spot(at), len(m.consumers))
 		w.run(w.now + time.Second)
 		w.checkWaiters(m.consumers)
 	}
@@ -158,9 +168,9 @@ func (w *world) close(m market) {
 // checkWaiters checks that nobody waits for a list that has elements.
 func (w *world) checkWaiters(consumers []*consumer) {
 	for _, c := range consumers {
-		for k := range places {
-			if w.fault == "" && c.cmd != nil && slices.Contains(c.cmd.wanted, k) && len(w.ownerOf(k).list(k)) > 0 {
-				w.violate("%d waits for %d, where %v lie", c.cmd.id, k, w.ownerOf(k).list(k))
+		for at := range spot(spots) {
+			if w.fault == "" && c.cmd != nil && slices.Contains(c.cmd.wanted, at) && len(w.ownerOf(at.place()).list(at)) > 0 {
+				w.violate("%d waits for %d, where %v lie", c.cmd.id, at, w.ownerOf(at.place()).list(at))
 			}
 		}
 	}

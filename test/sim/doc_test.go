@@ -21,12 +21,15 @@
 // in their words and with their names: a change there needs a change here. The model leaves out
 // large values, evictions, pauses of rebalancing, and more than one loop and shard a node.
 //
-// In histories with claims, producers push elements to the list of each partition, and consumers
-// wait for them with commands that name several, time out, vanish and are unblocked. Each element
-// goes to one client or stays in its list, unless its partition is lost, or its reply with its
-// connection. Of those who stand in a queue, or were told that they can pop, nobody is overtaken
-// by others who wait there. A command that has not popped ends in time. In the end nobody waits
-// for a list that has elements. queue_test.go models the queues of node/engine.
+// In histories with claims, producers push elements to two lists of each partition, and entries to a
+// stream. Consumers pop from lists, or read streams as consumers of one group. They wait with commands
+// that name several keys, of one partition or of several; a read of several partitions reads all that
+// are ready. Consumers time out, vanish and are unblocked. Each element goes to one client or stays in
+// its list, unless its partition is lost, or its reply with its connection; what was read for a client
+// that is gone is not returned. Of those who stand in a queue, or were told that they can pop, nobody
+// is overtaken by others who wait there. A command that has not popped ends in time. In the end nobody
+// waits for a list that has elements. queue_test.go models the queues of node/engine. XREAD, which
+// takes nothing away, is left out.
 //
 // options_test.go names the rules that can be broken. TestBrokenRules shows that the simulation
 // notices when they are.

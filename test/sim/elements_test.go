@@ -12,10 +12,10 @@ import (
 
 // element is one of which everything is known.
 type element struct {
-	place int
-	by    *command // that has popped it; nil: it is in its list
-	via   *conn    // not nil: the reply is on its way
-	back  bool     // a proxy returns it
+	spot spot
+	by   *command // that has popped it; nil: it is in its list
+	via  *conn    // not nil: the reply is on its way
+	back bool     // a proxy returns it
 }
 
 // listOf returns a list as the value of a key: lists never change.
@@ -27,46 +27,62 @@ func (w *world) listOf(list []int) int {
 	return len(w.lists) - 1
 }
 
-// withPushed is the list of a place with what a command pushes.
-func (w *world) withPushed(n *node, c *command, k int) int {
+// spot is that of the list to which a command pushes.
+func (c *command) spot() spot { return spotOf(c.place, c.key-elements) }
+
+// withPushed is the list to which a command pushes, with what it pushes.
+func (w *world) withPushed(n *node, c *command) int {
+	list := n.list(c.spot())
 	if c.front {
-		return w.listOf(append([]int{c.value}, n.list(k)...))
+		return w.listOf(append([]int{c.value}, list...))
 	}
-	return w.listOf(append(slices.Clone(n.list(k)), c.value))
+	return w.listOf(append(slices.Clone(list), c.value))
 }
 
-// pop pops at a node that believes it serves the place.
-func (w *world) pop(n *node, via *conn, c *command, k int, late bool) popped {
+// readMost is how many entries of a stream a read takes at most.
+const readMost = 3
+
+// pop pops, or reads for the group, at a node that believes it serves the place.
+func (w *world) pop(n *node, via *conn, c *command, at spot, late bool) popped {
+	k := at.place()
 	genuine := w.checkServer(n, c, k, late)
-	list := n.list(k)
+	list, most := n.list(at), 1
+	if at.isStream() {
+		most = readMost
+	}
+	taken := list[:min(most, len(list))]
 	values := n.data[k].values
-	values[elements] = w.listOf(list[1:])
-	w.change(n, c, k, genuine, values, effect{key: elements})
-	switch e := w.elements[list[0]]; {
-	case e == nil:
-	case !genuine:
-		delete(w.elements, list[0])
-	case e.by != nil:
-		w.violate("%d is popped from %d by %d, and was by %d", list[0], k, c.id, e.by.id)
-	default:
-		e.by, e.via = c, via
+	values[at.key()] = w.listOf(list[len(taken):])
+	w.change(n, c, k, genuine, values, effect{key: at.key()})
+	for _, id := range taken {
+		switch e := w.elements[id]; {
+		case e == nil:
+		case !genuine:
+			delete(w.elements, id)
+		case e.by != nil:
+			w.violate("%d is popped from %d by %d, and was by %d", id, at, c.id, e.by.id)
+		default:
+			e.by, e.via = c, via
+		}
 	}
 	c.over = true
-	return popped{k, list[0]}
+	return popped{at, taken}
 }
 
 // put notes that an element was pushed, by a server's own account.
-func (w *world) put(c *command, k int) {
+func (w *world) put(c *command) {
 	if e := w.elements[c.value]; e != nil || !c.front {
-		w.elements[c.value] = &element{place: k}
+		w.elements[c.value] = &element{spot: c.spot()}
 	}
 }
 
-// arrives notes that a reply with an element has come to the proxy. back says that the proxy is to
-// return it.
+// arrives notes that a reply with elements has come to the proxy. back says that the proxy is to
+// return them.
 func (w *world) arrives(c *command, m popped, back bool) {
-	if e := w.elements[m.element]; e != nil && e.by == c {
-		e.via, e.back = nil, back
+	for _, id := range m.elements {
+		if e := w.elements[id]; e != nil && e.by == c {
+			e.via, e.back = nil, back
+		}
 	}
 }
 
@@ -74,25 +90,28 @@ func (w *world) arrives(c *command, m popped, back bool) {
 // If its list was emptied by a command, only that is over.
 func (w *world) tear(k int, emptied bool) {
 	for id, e := range w.elements {
-		if e.place == k && (!emptied || e.by == nil) {
+		if e.spot.place() == k && (!emptied || e.by == nil) {
 			delete(w.elements, id)
 		}
 	}
 }
 
-// checkFirst checks that nobody is served ahead of those that have waited longer in the queue, or
-// were told that they can pop.
-func (w *world) checkFirst(n *node, k int, first *waiter) {
-	q := &n.queues[k]
+// checkFirst checks that nobody is served ahead of those that have waited longer in the queue.
+func (w *world) checkFirst(n *node, at spot, first *waiter) {
+	q := &n.queues[at]
 	for _, wt := range q.waiters {
 		if wt.truly+ageUnit < first.truly {
-			w.violate("%s serves %d from %d ahead of %d, which waits since %v and not %v", n.p.name, first.cmd.id, k,
+			w.violate("%s serves %d from %d ahead of %d, which waits since %v and not %v", n.p.name, first.cmd.id, at,
 				wt.cmd.id, wt.truly, first.truly)
 		}
 	}
-	for _, wt := range q.told {
+}
+
+// checkTold checks that nobody is served from a list of which others were told that they can pop.
+func (w *world) checkTold(n *node, at spot, first *waiter) {
+	for _, wt := range n.queues[at].told {
 		if !wt.cmd.over && !wt.pipe.superseded && !wt.pipe.ended && w.now-wt.told < member.ClaimTurn {
-			w.violate("%s serves %d from %d while the pop of %d is on its way", n.p.name, first.cmd.id, k, wt.cmd.id)
+			w.violate("%s serves %d from %d while the pop of %d is on its way", n.p.name, first.cmd.id, at, wt.cmd.id)
 		}
 	}
 }
@@ -100,8 +119,8 @@ func (w *world) checkFirst(n *node, k int, first *waiter) {
 // checkElements checks in the end that every element is where it must be.
 func (w *world) checkElements() {
 	listed := make(map[int]int)
-	for k := range places {
-		for _, id := range w.ownerOf(k).list(k) {
+	for at := range spot(spots) {
+		for _, id := range w.ownerOf(at.place()).list(at) {
 			listed[id]++
 		}
 	}
@@ -109,7 +128,7 @@ func (w *world) checkElements() {
 		lies, lost := listed[id], e.via != nil && (e.via.ends[0] == nil || e.via.ends[1] == nil)
 		switch {
 		case e.by == nil && lies != 1, e.by != nil && lies != 0:
-			w.violate("%d is in the list of %d %d times, and %v has popped it", id, e.place, lies, e.by)
+			w.violate("%d is in the list of %d %d times, and %v has popped it", id, e.spot, lies, e.by)
 		case e.via != nil && !lost:
 			w.violate("the reply with %d has not arrived", id)
 		case e.back:

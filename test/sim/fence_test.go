@@ -59,7 +59,7 @@ func (n *node) unfence() {
 			n.fenced = false
 			n.w.noFence(n)
 			for k := range places {
-				n.serve(k)
+				n.servePlace(k, false)
 			}
 			n.w.tracef("%s is fenced no longer, epoch %d", n.p.name, n.view.Epoch())
 		})

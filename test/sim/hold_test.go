@@ -99,7 +99,7 @@ func (n *node) endHold(k int) {
 	n.holds[k] = nil
 	n.endUnit(k)
 	n.w.tracef("%s holds %d no longer", n.p.name, k)
-	n.serve(k)
+	n.servePlace(k, false)
 	if h.lost {
 		n.step(func(m *ownership.Machine, now time.Duration) { m.Released(now, n.w.tracked[k]) }, nil)
 	}

@@ -32,21 +32,31 @@ func (w *world) adopted(a *agent, t *ring.Table) {
 }
 
 // checkHealed checks a table that ends a split: it does not continue what its issuer alone has seen, if at least two
-// of those whom it lists have gone on without it.
+// of those whom it lists have gone on together without it. Nodes that have gone on apart from each other may lose
+// against it, and against a dead node that it lists and that may have seen it.
 func (w *world) checkHealed(healed *ring.Table) {
 	alone := w.issuer.alone
 	if alone == nil || healed.Owner != alone.Owner || !sameNodes(healed, alone) {
 		return
 	}
-	without := 0
+	var without []*ring.Table
 	for _, p := range w.nodes() {
 		i := alone.NodeIndex(p.id, p.boot)
 		if t := p.agent.table; i >= 0 && alone.Joined[i] < alone.Epoch && !related(t, alone) {
-			without++
+			without = append(without, t)
 		}
 	}
-	if without > 1 {
-		w.violate("what %s alone has seen continues, and %d nodes have gone on without it", alone.Issuer, without)
+	for _, t := range without {
+		together := 0
+		for _, o := range without {
+			if related(t, o) {
+				together++
+			}
+		}
+		if together > 1 {
+			w.violate("what %s alone has seen continues, and %d nodes have gone on without it", alone.Issuer, together)
+			return
+		}
 	}
 }
 

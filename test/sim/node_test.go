@@ -14,14 +14,28 @@ import (
 const (
 	places = 4 // tracked partitions
 	// The keys of each: two that are set, one that is counted, two that only transactions set, to one
-	// value, and a list. The value of the list is its place in world.lists.
-	keysPer    = 6
+	// value, two lists, and what a group has not read yet of a stream. That is a list, too: what is
+	// delivered leaves it. The value of a list is its place in world.lists.
+	keysPer    = elements + listsPer
 	ownKeys    = 2
 	counted    = 2
 	pair       = 3
 	elements   = 5
+	listsPer   = 3
+	stream     = 2 // which of the lists is a stream
 	stallLimit = 500 * time.Millisecond
 )
+
+// spot is that of a list: lists are counted over all places.
+type spot int
+
+func spotOf(k, list int) spot { return spot(k*listsPer + list) }
+
+func (s spot) place() int     { return int(s) / listsPer }
+func (s spot) key() int       { return elements + int(s)%listsPer }
+func (s spot) isStream() bool { return int(s)%listsPer == stream }
+
+const spots = places * listsPer
 
 // keys is how many keys a place has in this history.
 func (w *world) keys() int {
@@ -65,7 +79,7 @@ type node struct {
 	fences int           // how often it was
 	holds  [places]*hold // nil: nobody holds it
 	units  [places]*unit // that gather; nil: none does
-	queues [places]queue
+	queues [spots]queue
 	turns  uint64        // that were given to claims
 	gap    time.Duration // for which the loops have stood still, until they notice
 	inside bool          // they were stopped between looking at the clock and executing a command
@@ -230,7 +244,7 @@ func (n *node) pass(v *ownership.View) {
 		if now && !before {
 			n.w.startsServing(n, k, n.claims == nil || n.claims[n.w.tracked[k]].Kept)
 		}
-		n.serve(k)
+		n.servePlace(k, false)
 	}
 	if f := n.behind; f != nil {
 		n.behind = nil

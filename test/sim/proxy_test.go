@@ -2,6 +2,8 @@ package sim
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -145,40 +147,61 @@ func (x *proxy) write(p *order.Pipe) {
 	}
 	for len(p.Queued()) > 0 {
 		var parser resp.Parser
-		if parser.Parse(p.Queued()) != resp.Done {
+		database, prefix, ok := member.CutDatabase(p.Queued())
+		if !ok || parser.Parse(p.Queued()[prefix:]) != resp.Done {
 			panic("BUG: a request made by the proxy does not parse")
 		}
-		end.c.send(0, x.message(parser.Args()))
-		p.Wrote(parser.Len())
+		end.c.send(0, x.message(database, parser.Args()))
+		p.Wrote(prefix + parser.Len())
 	}
 }
 
-// message is what a request says to a node of the simulation.
-func (x *proxy) message(args [][]byte) any {
+// databaseOf is the database of a command: 0, 5 or 10.
+func databaseOf(id int) uint8 { return uint8(id % 3 * 5) }
+
+// message is what a request of a database says to a node of the simulation.
+func (x *proxy) message(database uint8, args [][]byte) any {
+	known := func(id int) *command {
+		if got := databaseOf(id); got != database {
+			panic(fmt.Sprintf("BUG: a request of database %d names %d: %q", got, database, args))
+		}
+		return x.commands[id]
+	}
 	commandOf := func(id []byte) *command {
 		n, _ := strconv.Atoi(string(id))
-		return x.commands[n]
+		return known(n)
 	}
 	if string(args[0]) != member.Name {
 		if len(args) == 1 {
 			return pinging{}
 		}
 		if string(args[0]) == pop.String() {
-			k, id := x.w.parseKey(args[1])
-			seconds, _ := strconv.ParseFloat(string(args[2]), 64)
-			return popping{x.commands[id], k, time.Duration(seconds * float64(time.Second))}
+			from, id := x.w.parseKeys(args[1 : len(args)-1])
+			seconds, _ := strconv.ParseFloat(string(args[len(args)-1]), 64)
+			return popping{cmd: known(id), from: from, limit: time.Duration(seconds * float64(time.Second))}
+		}
+		if string(args[0]) == "XREADGROUP" {
+			streams := args[1+slices.IndexFunc(args, func(arg []byte) bool { return string(arg) == "STREAMS" }):]
+			from, id := x.w.parseKeys(streams[:len(streams)/2])
+			m := popping{cmd: known(id), from: from, once: string(args[4]) != "BLOCK"}
+			if !m.once {
+				millis, _ := strconv.Atoi(string(args[5]))
+				m.limit = time.Duration(millis) * time.Millisecond
+			}
+			return m
 		}
 		return request{commandOf(args[1])}
 	}
 	switch string(args[1]) {
 	case member.VerbClaim:
 		claim, _ := member.ParseClaim(args[2:])
-		k, id := x.w.parseKey(claim.Keys[0])
-		return claiming{x.commands[id], k, claim.Waited, x.w.now}
+		from, id := x.w.parseKeys(claim.Keys)
+		return claiming{known(id), from, claim.Waited, x.w.now}
 	case member.VerbPass:
 		pass, _ := member.ParsePass(args[2:])
-		k, _ := x.w.parseKey(pass.Key)
-		return passing{k, pass.Turn}
+		at, id := x.w.parseKeys([][]byte{pass.Key})
+		known(id)
+		return passing{at[0], pass.Turn}
 	case member.VerbCancel:
 		token, _ := member.ParseCancel(args[2])
 		return canceling{token}

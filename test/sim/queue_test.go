@@ -9,26 +9,27 @@ import (
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
-// Each place has a list, and a queue of those that wait for its elements. This file models what
-// node/blocked.go and node/claim.go do with the queues of node/engine (await.go, await_turn.go).
-// Whoever can be served is served in the event that brings it about.
+// Each place has lists, and each list a queue of those that wait for its elements. Who names several lists of a place
+// stands in several queues. This file models what node/blocked.go and node/claim.go do with the queues of node/engine
+// (await.go, await_turn.go). Whoever can be served is served in the event that brings it about.
 
 // What goes over a pipe to the node for a command that may wait.
 type (
-	popping struct { // BLPOP
+	popping struct { // BLPOP, XREADGROUP
 		cmd   *command
-		place int
+		from  []spot        // of one place
 		limit time.Duration // 0: none
+		once  bool          // it does not wait
 	}
 	claiming struct { // DUNLIN CLAIM
 		cmd    *command
-		place  int
+		from   []spot // of one place
 		waited time.Duration
 		sent   time.Duration // when
 	}
 	passing struct { // DUNLIN PASS
-		place int
-		turn  uint64
+		at   spot
+		turn uint64
 	}
 	canceling struct{ token uint64 } // DUNLIN CANCEL
 )
@@ -37,14 +38,14 @@ type (
 // encodes.
 type (
 	popped struct {
-		place   int
-		element int
+		at       spot
+		elements []int
 	}
 	nothing  struct{} // the time of the command was up
 	canceled struct{} // nobody waits for it any more
 )
 
-// queue is that of a place.
+// queue is that of a list.
 type queue struct {
 	waiters []*waiter // the first is served first
 	turn    uint64    // that a claim has; 0: none
@@ -54,6 +55,7 @@ type queue struct {
 // waiter is a pop or a claim that waits.
 type waiter struct {
 	cmd    *command
+	from   []spot // of one place
 	pipe   *nodePipe
 	token  uint64
 	claims bool
@@ -62,24 +64,39 @@ type waiter struct {
 	told   time.Duration // when a claim was told that it is ready
 }
 
-// list returns the elements of a place. The caller must not change it.
-func (n *node) list(k int) []int { return n.w.lists[n.data[k].values[elements]] }
+// list returns the elements of a list. The caller must not change it.
+func (n *node) list(at spot) []int { return n.w.lists[n.data[at.place()].values[at.key()]] }
 
-// pop executes a BLPOP, or has it wait.
+// first returns the first of some lists that has elements.
+func (n *node) first(from []spot) (at spot, ok bool) {
+	i := slices.IndexFunc(from, func(at spot) bool { return len(n.list(at)) > 0 })
+	if i < 0 {
+		return 0, false
+	}
+	return from[i], true
+}
+
+// pop executes a BLPOP or an XREADGROUP, or has it wait.
 func (p *nodePipe) pop(m popping, late bool) {
-	n, q := p.n, &p.n.queues[m.place]
-	q.told = slices.DeleteFunc(q.told, func(wt *waiter) bool { return wt.cmd == m.cmd })
+	n, k := p.n, m.from[0].place()
+	for _, at := range m.from {
+		q := &n.queues[at]
+		q.told = slices.DeleteFunc(q.told, func(wt *waiter) bool { return wt.cmd == m.cmd })
+	}
+	at, has := n.first(m.from)
 	switch {
-	case !p.takes(m.place, late):
-		p.c.send(1, p.refusal(m.place))
-	case len(n.list(m.place)) > 0:
-		p.c.send(1, n.w.pop(n, p.c, m.cmd, m.place, late))
+	case !p.takes(k, late):
+		p.c.send(1, p.refusal(k))
+	case has:
+		p.c.send(1, n.w.pop(n, p.c, m.cmd, at, late))
+	case m.once:
+		p.c.send(1, nothing{})
 	default:
-		wt := p.wait(m.cmd, m.place, waiter{since: n.w.now, truly: n.w.now})
+		wt := p.wait(m.cmd, m.from, waiter{since: n.w.now, truly: n.w.now})
 		if m.limit > 0 {
 			n.w.after(n.p, m.limit, func() {
 				n.iterate(false)
-				n.leave(m.place, wt, nothing{})
+				n.leave(wt, nothing{})
 			})
 		}
 	}
@@ -87,55 +104,62 @@ func (p *nodePipe) pop(m popping, late bool) {
 
 // claim answers a claim, or has it wait.
 func (p *nodePipe) claim(m claiming, late bool) {
-	n, now := p.n, p.n.w.now
+	n, now, k := p.n, p.n.w.now, m.from[0].place()
+	ready := slices.IndexFunc(m.from, func(at spot) bool { return len(n.list(at)) > 0 && n.queues[at].turn == 0 })
 	switch {
-	case !p.takes(m.place, late):
-		p.c.send(1, p.refusal(m.place))
-	case len(n.list(m.place)) > 0 && n.queues[m.place].turn == 0:
-		p.c.send(1, member.AppendReady(nil, member.Ready{}))
+	case !p.takes(k, late):
+		p.c.send(1, p.refusal(k))
+	case ready >= 0:
+		p.c.send(1, member.AppendReady(nil, member.Ready{Key: ready}))
 	default:
-		p.wait(m.cmd, m.place, waiter{claims: true, since: now - m.waited, truly: m.cmd.claimed + now - m.sent})
+		p.wait(m.cmd, m.from, waiter{claims: true, since: now - m.waited, truly: m.cmd.claimed + now - m.sent})
 	}
 }
 
 // wait has a command wait behind those that have waited longer.
-func (p *nodePipe) wait(c *command, k int, as waiter) *waiter {
+func (p *nodePipe) wait(c *command, from []spot, as waiter) *waiter {
 	p.token++
-	as.cmd, as.pipe, as.token = c, p, p.token
+	as.cmd, as.from, as.pipe, as.token = c, from, p, p.token
 	p.c.send(1, later{p.token})
-	q := &p.n.queues[k]
-	at := len(q.waiters)
-	for at > 0 && q.waiters[at-1].since > as.since {
-		at--
+	for _, at := range from {
+		q := &p.n.queues[at]
+		i := len(q.waiters)
+		for i > 0 && q.waiters[i-1].since > as.since {
+			i--
+		}
+		q.waiters = slices.Insert(q.waiters, i, &as)
 	}
-	q.waiters = slices.Insert(q.waiters, at, &as)
 	return &as
 }
 
-// remove takes a waiter out of the queue, and reports whether it was there. A queue in which
+// remove takes a waiter out of its queues, and reports whether it was there. A queue in which
 // nobody waits is forgotten.
-func (q *queue) remove(wt *waiter) bool {
-	i := slices.Index(q.waiters, wt)
-	if i < 0 {
-		return false
+func (n *node) remove(wt *waiter) (was bool) {
+	for _, at := range wt.from {
+		q := &n.queues[at]
+		i := slices.Index(q.waiters, wt)
+		if i < 0 {
+			continue
+		}
+		was = true
+		if q.waiters = slices.Delete(q.waiters, i, i+1); len(q.waiters) == 0 {
+			*q = queue{}
+		}
 	}
-	if q.waiters = slices.Delete(q.waiters, i, i+1); len(q.waiters) == 0 {
-		*q = queue{}
-	}
-	return true
+	return was
 }
 
 // leave ends a wait with a reply, unless the command was served.
-func (n *node) leave(k int, wt *waiter, reply any) {
-	if n.queues[k].remove(wt) {
+func (n *node) leave(wt *waiter, reply any) {
+	if n.remove(wt) {
 		wt.pipe.c.send(1, pushed{wt.token, reply})
 	}
 }
 
 // cancel ends the wait with a token, if nobody has served it.
 func (p *nodePipe) cancel(token uint64) {
-	for k := range p.n.queues {
-		for _, wt := range p.n.queues[k].waiters {
+	for at := range p.n.queues {
+		for _, wt := range p.n.queues[at].waiters {
 			if wt.pipe != p || wt.token != token {
 				continue
 			}
@@ -143,7 +167,7 @@ func (p *nodePipe) cancel(token uint64) {
 			if wt.claims {
 				reply = resp.AppendError(nil, member.Canceled)
 			}
-			p.n.leave(k, wt, reply)
+			p.n.leave(wt, reply)
 			return
 		}
 	}
@@ -151,11 +175,10 @@ func (p *nodePipe) cancel(token uint64) {
 
 // forget takes what waits on a pipe that has ended out of the queues.
 func (p *nodePipe) forget() {
-	for k := range p.n.queues {
-		q := &p.n.queues[k]
-		for _, wt := range slices.Clone(q.waiters) {
+	for at := range p.n.queues {
+		for _, wt := range slices.Clone(p.n.queues[at].waiters) {
 			if wt.pipe == p {
-				q.remove(wt)
+				p.n.remove(wt)
 			}
 		}
 	}
@@ -163,31 +186,47 @@ func (p *nodePipe) forget() {
 
 // turnAway refuses those that wait for a place which is not served any more.
 func (n *node) turnAway(k int) {
-	for _, wt := range slices.Clone(n.queues[k].waiters) {
-		n.leave(k, wt, waitFor{n.looped.Epoch()})
-		wt.pipe.gate.Refused(n.w.tracked[k])
-	}
-}
-
-// serve serves those that wait for a place, in their order, as long as there is something.
-func (n *node) serve(k int) {
-	q := &n.queues[k]
-	for len(q.waiters) > 0 && q.turn == 0 && len(n.list(k)) > 0 &&
-		n.standing(n.looped, k) == ownership.Serving && !n.fenced && n.holds[k] == nil {
-		wt := q.waiters[0]
-		n.w.checkFirst(n, k, wt)
-		q.remove(wt)
-		if wt.claims {
-			n.giveTurn(k, wt)
-		} else {
-			wt.pipe.c.send(1, pushed{wt.token, n.w.pop(n, wt.pipe.c, wt.cmd, k, false)})
+	for list := range listsPer {
+		for _, wt := range slices.Clone(n.queues[spotOf(k, list)].waiters) {
+			n.leave(wt, waitFor{n.looped.Epoch()})
+			wt.pipe.gate.Refused(n.w.tracked[k])
 		}
 	}
 }
 
-// giveTurn tells a claim, which is in the queue no more, that it is ready.
-func (n *node) giveTurn(k int, wt *waiter) {
-	q, turn := &n.queues[k], uint64(0)
+// servePlace serves those that wait for the lists of a place.
+func (n *node) servePlace(k int, late bool) {
+	for list := range listsPer {
+		n.serve(spotOf(k, list), late)
+	}
+}
+
+// serve serves those that wait for a list, in their order, as long as there is something. late: it belongs to a command
+// that had passed the fence when the process was stopped. Who is served takes from the first of its lists that has
+// something, and where no claim has its turn, as in Redis: not from the one for which it is woken.
+func (n *node) serve(at spot, late bool) {
+	q, k := &n.queues[at], at.place()
+	for len(q.waiters) > 0 && q.turn == 0 && len(n.list(at)) > 0 &&
+		n.standing(n.looped, k) == ownership.Serving && !n.fenced && n.holds[k] == nil {
+		wt := q.waiters[0]
+		n.w.checkFirst(n, at, wt)
+		n.w.checkTold(n, at, wt)
+		n.remove(wt)
+		if wt.claims {
+			n.giveTurn(at, wt)
+			continue
+		}
+		from, _ := n.first(slices.DeleteFunc(slices.Clone(wt.from), func(at spot) bool {
+			return n.queues[at].turn != 0 && !n.w.ignoreTurns
+		}))
+		n.w.checkTold(n, from, wt)
+		wt.pipe.c.send(1, pushed{wt.token, n.w.pop(n, wt.pipe.c, wt.cmd, from, late)})
+	}
+}
+
+// giveTurn tells a claim, which is in no queue any more, that it is ready.
+func (n *node) giveTurn(at spot, wt *waiter) {
+	q, turn := &n.queues[at], uint64(0)
 	if len(q.waiters) > 0 {
 		wt.told = n.w.now
 		q.told = append(q.told, wt)
@@ -197,17 +236,17 @@ func (n *node) giveTurn(k int, wt *waiter) {
 			q.turn = turn
 			n.w.after(n.p, member.ClaimTurn, func() {
 				n.iterate(false)
-				n.endTurn(k, turn)
+				n.endTurn(at, turn)
 			})
 		}
 	}
-	wt.pipe.c.send(1, pushed{wt.token, member.AppendReady(nil, member.Ready{Turn: turn})})
+	wt.pipe.c.send(1, pushed{wt.token, member.AppendReady(nil, member.Ready{Key: slices.Index(wt.from, at), Turn: turn})})
 }
 
 // endTurn ends the turn of a claim, if it is not over.
-func (n *node) endTurn(k int, turn uint64) {
-	if q := &n.queues[k]; q.turn == turn {
+func (n *node) endTurn(at spot, turn uint64) {
+	if q := &n.queues[at]; q.turn == turn {
 		q.turn = 0
-		n.serve(k)
+		n.serve(at, false)
 	}
 }

@@ -135,7 +135,7 @@ func (e *nodeEnd) received(m any) {
 	case claiming:
 		p.claim(m, late)
 	case passing:
-		n.endTurn(m.place, m.turn)
+		n.endTurn(m.at, m.turn)
 		e.c.send(1, done{})
 	case canceling:
 		p.cancel(m.token)
@@ -183,7 +183,7 @@ func (p *nodePipe) execute(c *command, late bool) any {
 		return p.refusal(k)
 	}
 	value, gen := n.w.execute(n, c, k, late)
-	n.serve(k)
+	n.servePlace(k, late)
 	return done{value, gen}
 }
 

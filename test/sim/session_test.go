@@ -28,6 +28,8 @@ type session struct {
 	waits  *command      // a blocking one: no other is taken before its reply
 	claims *order.Claims // of that; nil: it has none
 	timer  int           // counts settings of their timer: older ones are void
+	parts  int           // requests of the blocking one that are not answered: several if it reads
+	got    any           // what was answered so far: something, if any of them has, or that one has failed
 	gone   bool          // the client is
 }
 
@@ -76,7 +78,7 @@ func (s *session) dispatch(c *command) bool {
 		return false
 	}
 	s.begin(c)
-	r := order.Request{Session: &s.Session, Seq: uint64(c.id), Origin: order.Origin{Partition: s.x.w.tracked[c.place]}}
+	r := order.Request{Session: &s.Session, Seq: uint64(c.id), Origin: originOf(c, s.x.w.tracked[c.place])}
 	raw := resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10))
 	if c.kind == set || c.kind == both {
 		raw = resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10), strconv.AppendInt(nil, int64(c.value), 10))
@@ -90,6 +92,11 @@ func (s *session) dispatch(c *command) bool {
 	}
 	s.x.act()
 	return true
+}
+
+// originOf is that of a request of a command.
+func originOf(c *command, partition uint16) order.Origin {
+	return order.Origin{Partition: partition, Database: databaseOf(c.id)}
 }
 
 // begin notes that a command was taken.
@@ -138,7 +145,8 @@ func (c *census) round() {
 		return
 	}
 	words := [][]byte{[]byte(c.cmd.kind.String()), strconv.AppendInt(nil, int64(c.cmd.id), 10)}
-	over := c.rounds.Ask(x.machine, order.Request{Session: &c.s.Session, Part: c, Seq: uint64(c.cmd.id)}, words, now)
+	r := order.Request{Session: &c.s.Session, Part: c, Seq: uint64(c.cmd.id), Origin: originOf(c.cmd, 0)}
+	over := c.rounds.Ask(x.machine, r, words, now)
 	x.act()
 	if over {
 		c.roundOver()

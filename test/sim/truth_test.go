@@ -39,7 +39,7 @@ type loss struct{ left [keysPer]int }
 
 // command is one of a client's.
 type command struct {
-	id     int
+	id     int // says in which database it is, too: each request must name that
 	kind   commandKind
 	place  int
 	key    int
@@ -49,7 +49,7 @@ type command struct {
 	client *client
 
 	// of a pop
-	wanted  []int         // places
+	wanted  []spot
 	limit   time.Duration // 0: none
 	claimed time.Duration // since when it has claims
 	over    bool          // they have ended, or it has popped
@@ -117,13 +117,13 @@ func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) 
 	case incr:
 		values[c.key]++
 	case push:
-		values[c.key] = w.withPushed(n, c, k)
+		values[c.key] = w.withPushed(n, c)
 	case flushAll:
 		values, e.clear = [keysPer]int{}, true
 	}
 	w.change(n, c, k, genuine, values, e)
 	if c.kind == push && genuine {
-		w.put(c, k)
+		w.put(c)
 	}
 	return values[c.key], t.gen
 }

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -26,16 +28,21 @@ var tags = sync.OnceValue(func() (tags [ring.Partitions]string) {
 	return tags
 })
 
-// keyOf names the list of a place in a request of a command.
-func (w *world) keyOf(k, id int) []byte {
-	return []byte("{" + tags()[w.tracked[k]] + "}" + strconv.Itoa(id))
+// keyOf names a list in a request of a command.
+func (w *world) keyOf(at spot, id int) []byte {
+	return []byte("{" + tags()[w.tracked[at.place()]] + "}" + strconv.Itoa(id) + "," + strconv.Itoa(at.key()))
 }
 
-// parseKey is the inverse of keyOf.
-func (w *world) parseKey(key []byte) (k, id int) {
-	_, number, _ := strings.Cut(string(key), "}")
-	id, _ = strconv.Atoi(number)
-	return w.place(ring.PartitionOf(key)), id
+// parseKeys is the inverse of keyOf, for the keys of one request.
+func (w *world) parseKeys(keys [][]byte) (all []spot, id int) {
+	for _, key := range keys {
+		_, text, _ := strings.Cut(string(key), "}")
+		number, list, _ := strings.Cut(text, ",")
+		id, _ = strconv.Atoi(number)
+		which, _ := strconv.Atoi(list)
+		all = append(all, spotOf(w.place(ring.PartitionOf(key)), which-elements))
+	}
+	return all, id
 }
 
 // block starts a blocking command. False: it must wait.
@@ -46,28 +53,61 @@ func (s *session) block(c *command) bool {
 	}
 	s.begin(c)
 	s.waits = c
-	if len(c.wanted) == 1 {
+	if inOne(c.wanted) {
 		m.Enter(&s.Session, common)
-		s.pop(c.wanted[0], strconv.FormatFloat(c.limit.Seconds(), 'f', 6, 64))
+		s.Block(now)
+		s.pop(c.wanted, c.limit, true)
 	} else {
 		want := member.Claim{Kind: member.List}
-		for _, k := range c.wanted {
-			want.Keys = append(want.Keys, s.x.w.keyOf(k, c.id))
+		if c.reads() {
+			want.Kind, want.Group, want.MinIdle = member.Group, []byte("g"), member.NoIdle
+		}
+		for _, at := range c.wanted {
+			want.Keys = append(want.Keys, s.x.w.keyOf(at, c.id))
 		}
 		c.claimed = now
-		s.claims = m.NewClaims(&s.Session, uint64(c.id), want, c.limit)
+		s.claims = m.NewClaims(&s.Session, uint64(c.id), databaseOf(c.id), ring.PartitionOf, want, c.limit)
 		s.claims.Begin(common, now)
 	}
 	s.x.act()
 	return true
 }
 
-// pop submits a BLPOP of one place for the command that waits.
-func (s *session) pop(k int, limit string) {
+// inOne reports whether lists all lie in one place.
+func inOne(all []spot) bool {
+	return !slices.ContainsFunc(all, func(at spot) bool { return at.place() != all[0].place() })
+}
+
+// reads reports whether the command is an XREADGROUP, and not a BLPOP.
+func (c *command) reads() bool { return c.wanted[0].isStream() }
+
+// pop submits a BLPOP or an XREADGROUP of lists of one place for the command that waits, up to a limit, 0 for ever. An
+// XREADGROUP waits only if blocks is true.
+func (s *session) pop(from []spot, limit time.Duration, blocks bool) {
 	x := s.x
-	raw := resp.AppendRequest(nil, []byte("BLPOP"), x.w.keyOf(k, s.waits.id), []byte(limit))
-	r := order.Request{Session: &s.Session, Seq: uint64(s.waits.id), Origin: order.Origin{Partition: x.w.tracked[k]}}
-	s.Block(x.w.now)
+	var keys [][]byte
+	for _, at := range from {
+		keys = append(keys, x.w.keyOf(at, s.waits.id))
+	}
+	var words [][]byte
+	switch {
+	case !s.waits.reads():
+		words = append([][]byte{[]byte("BLPOP")}, keys...)
+		words = append(words, strconv.AppendFloat(nil, limit.Seconds(), 'f', 6, 64))
+	default:
+		words = [][]byte{[]byte("XREADGROUP"), []byte("GROUP"), []byte("g"), []byte("c")}
+		if blocks {
+			millis := (limit + time.Millisecond - 1).Milliseconds()
+			words = append(words, []byte("BLOCK"), strconv.AppendInt(nil, millis, 10))
+		}
+		words = append(append(words, []byte("STREAMS")), keys...)
+		for range keys {
+			words = append(words, []byte(">"))
+		}
+	}
+	s.parts++
+	raw := resp.AppendRequest(nil, words...)
+	r := order.Request{Session: &s.Session, Seq: uint64(s.waits.id), Origin: originOf(s.waits, x.w.tracked[from[0].place()])}
 	p, ok := x.machine.Submit(&s.Session, r, raw, x.w.now)
 	if !ok {
 		panic("BUG: a pipe is full")
@@ -88,7 +128,12 @@ func (s *session) claimed(a order.Action) {
 		s.waits.pops = true
 		places := claims.AppendPopped(nil)
 		claims.Pop(common)
-		s.pop(s.waits.wanted[places[0]], "0.001")
+		if !s.waits.reads() {
+			s.Block(x.w.now)
+		}
+		for _, i := range places { // several if it reads
+			s.pop(s.waits.wanted[i:i+1], time.Millisecond, false)
+		}
 		claims.Popped()
 	case order.ClaimArm:
 		s.timer++
@@ -125,16 +170,32 @@ func (s *session) endClaims() {
 func (s *session) waited(reply any) (_ any, goesOn bool) {
 	x, c := s.x, s.waits
 	m, has := reply.(popped)
+	if s.parts > 0 {
+		s.parts--
+	}
 	if s.gone {
-		s.waits = nil
-		if has {
+		if s.parts == 0 {
+			s.waits = nil
+		}
+		switch {
+		case has && c.reads(): // it is pending for a consumer
+			x.w.arrives(c, m, false)
+		case has:
 			s.giveBack(c, m)
 		}
 		return nil, true
 	}
-	switch reply.(type) {
-	case popped:
+	if has {
 		x.w.arrives(c, m, false)
+	}
+	if _, no := reply.(failed); no || s.got == nil || has && s.got != (failed{}) {
+		s.got = reply
+	}
+	if s.parts > 0 {
+		return nil, true
+	}
+	reply, s.got = s.got, nil
+	switch reply.(type) {
 	case nothing:
 		if s.claims != nil && !c.woken {
 			s.claims.GoOn(common, x.w.now)
@@ -187,7 +248,7 @@ func (s *session) giveBack(c *command, m popped) {
 		return
 	}
 	w.ids++
-	back := &command{id: w.ids, kind: push, place: m.place, key: elements, value: m.element, front: true, client: c.client}
+	back := &command{id: w.ids, kind: push, place: m.at.place(), key: m.at.key(), value: m.elements[0], front: true, client: c.client}
 	r := newSession(s.x, returner{w})
 	r.input = append(r.input, back)
 	r.take()

@@ -30,6 +30,7 @@ var behaviors = map[string]func(*hostile){
 	"slow readers":      (*hostile).slowReaders,
 	"FLUSHALL":          (*hostile).flushall,
 	"PFCOUNT":           (*hostile).pfcount,
+	"slot crossings":    (*hostile).slotCrossings,
 	"MSET of a million": (*hostile).msetOfAMillion, // words
 	"PINGs unread":      (*hostile).pingsUnread,
 	"rewrites":          (*hostile).rewrites,
@@ -255,6 +256,24 @@ func (h *hostile) pfcount() {
 	p.hear()
 	p.say(many(8192, same("{pf}a"), "PFCOUNT"))
 	p.hear()
+}
+
+// slotCrossings has nodes hold partitions for each other, all the time.
+func (h *hostile) slotCrossings() {
+	p := h.login(h.one(h.Proxies))
+	key := func(kind string) string { return fmt.Sprint("crossing:", kind, ":", h.rng.IntN(200)) }
+	var batch []byte
+	for range 200 {
+		list, element := key("list"), fmt.Sprint(h.rng.IntN(100))
+		batch = append(batch, request("RPUSH", list, filler()[:200])...)
+		batch = append(batch, request("LMOVE", list, key("list"), "LEFT", "RIGHT")...)
+		batch = append(batch, request("SADD", key("set"), element)...)
+		batch = append(batch, request("SMOVE", key("set"), key("set"), element)...)
+		batch = append(batch, request("MSETNX", key("lock"), "v", key("lock"), "v", key("lock"), "v")...)
+		batch = append(batch, request("DEL", key("lock"), key("lock"))...)
+	}
+	p.say(batch)
+	p.skip(1200)
 }
 
 func (h *hostile) msetOfAMillion() {

@@ -128,6 +128,7 @@ func start(t *testing.T) *soak {
 	s.Rig = chaos.StartWith(t, chaos.Options{
 		Copies: 2, Mixers: 2, Batch: 24, Rest: 8 * time.Millisecond, Evicts: true, Password: password, Secret: secret,
 		Flags: []string{"--secret-file", file, "--requirepass", password},
+		Env:   []string{"DUNLIN_CROSS_SLOT=relaxed"}, // a flag of proxies
 	})
 	if *soakSeed != 0 {
 		s.Seed = *soakSeed

@@ -174,18 +174,20 @@ func combineLater(r *exec.Request, t engine.Txn, op bitstring.Combination, lengt
 	}
 	w := r.NewRewrite()
 	w.Sources = sources
-	w.Start(r, func(ctx context.Context) error { return combineAll(ctx, w, op, length) })
+	w.Start(r, func(ctx context.Context) error {
+		views := make([][]byte, len(w.Sources))
+		for i := range w.Sources {
+			views[i] = w.Sources[i].Value()
+		}
+		return combineAll(ctx, w, views, op, length)
+	})
 	return true
 }
 
-// combineAll makes the result, outside the loops.
-func combineAll(ctx context.Context, w *exec.Rewrite, op bitstring.Combination, length int) (err error) {
-	views := make([][]byte, len(w.Sources))
-	for i := range w.Sources {
-		views[i] = w.Sources[i].Value()
-	}
+// combineAll makes the result of views of the sources, outside the loops.
+func combineAll(ctx context.Context, w *exec.Rewrite, views [][]byte, op bitstring.Combination, length int) (err error) {
 	if key := w.Args[2]; w.Engine.IsLarge(len(key), length) {
-		w.Staged, err = w.Engine.Stage(key, length)
+		err = w.Stage(key, length)
 	} else if w.Charge(length) {
 		w.Small = make([]byte, 0, length)
 	} else {

@@ -3,7 +3,6 @@ package bitmaps
 import (
 	"bytes"
 	"context"
-	"slices"
 
 	"github.com/dunlin-cache/dunlin/internal/bitstring"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -13,17 +12,25 @@ import (
 // sourcesAtOnce is how many sources a BITOP looks up in one run.
 const sourcesAtOnce = 1024
 
-// sourceSize is about the memory of a source beside its bytes.
-const sourceSize = 96
+// sourceSize is about the memory of a large source while it is pinned.
+const sourceSize = 192
 
 // gathered is a BITOP whose sources are gathered in several runs, because they are many, or too long
 // to be copied in one. It holds its partition, so the sources do not change meanwhile. A goroutine
-// then makes the result.
+// then makes the result. However many sources there are, it keeps little of them: those that are not large are folded
+// as they are met, and of one that is named again and again it notes how often.
 type gathered struct {
 	w      *exec.Rewrite // which does not run again
 	op     bitstring.Combination
-	length int             // of the result
-	runs   [][]exec.Source // the sources that each run has gathered
+	length int         // of the result
+	first  exec.Source // if the others are compared to it
+	folded bitstring.Folded
+	large  map[engine.Pin]int // how often each is named
+}
+
+// comparesFirst reports whether the first source of an operation is not like the others.
+func comparesFirst(op bitstring.Combination) bool {
+	return op == bitstring.Not || op == bitstring.Diff || op == bitstring.Diff1 || op == bitstring.AndOr
 }
 
 func combineMany(r *exec.Request, op bitstring.Combination) {
@@ -31,10 +38,8 @@ func combineMany(r *exec.Request, op bitstring.Combination) {
 	defer locks.Release()
 	g, _ := locks.State.(*gathered)
 	if g == nil {
-		destination := bytes.Clone(r.Args[2])
-		g = &gathered{w: &exec.Rewrite{Args: [][]byte{2: destination}, Engine: r.Engine}, op: op}
+		g = &gathered{w: r.NewResult([][]byte{2: bytes.Clone(r.Args[2])}), op: op, large: map[engine.Pin]int{}}
 	}
-	g.runs = append(g.runs, make([]exec.Source, 0, min(sourcesAtOnce, len(r.Keys)-locks.First)))
 	for i := locks.First; i < len(r.Keys); i++ {
 		t, key, ok := locks.At(i)
 		if !ok {
@@ -45,8 +50,9 @@ func combineMany(r *exec.Request, op bitstring.Combination) {
 		if i == 0 {
 			continue // the destination
 		}
-		n, ok := g.add(r, t, key)
+		n, ok := g.add(r, t, key, i == 1 && comparesFirst(op))
 		if !ok {
+			locks.Release()
 			g.End()
 			return
 		}
@@ -56,38 +62,79 @@ func combineMany(r *exec.Request, op bitstring.Combination) {
 	r.Host.Later(g)
 }
 
-// add gathers the next source. If ok is false, it has answered the error.
-func (g *gathered) add(r *exec.Request, t engine.Txn, key []byte) (copied int, ok bool) {
+// add gathers the next source. apart: it is the one to which the others are compared. It returns how many bytes it has
+// copied or folded. If ok is false, it has answered the error.
+func (g *gathered) add(r *exec.Request, t engine.Txn, key []byte, apart bool) (n int, ok bool) {
 	item, found, ok := r.ReadString(t, key)
 	if !ok {
 		return 0, false
 	}
-	s := exec.SourceOf(t, item, found)
-	last := &g.runs[len(g.runs)-1]
-	*last = append(*last, s)
-	if !g.w.Charge(sourceSize + len(s.Small)) {
+	var value []byte
+	if found {
+		value = item.Value()
+		g.length = max(g.length, len(value))
+	}
+	pin, isLarge := engine.Pin{}, false
+	if found && !apart {
+		pin, isLarge = t.Pin(item)
+	}
+	size := 0
+	switch {
+	case apart:
+		g.first = exec.SourceOf(t, item, found)
+		n = len(g.first.Small)
+		size = n
+	case isLarge && g.large[pin] > 0:
+		g.large[pin]++
+		pin.Release()
+	case isLarge:
+		g.large[pin] = 1
+		size = sourceSize
+	default:
+		before := g.folded.Len()
+		g.folded.Add(g.op, value)
+		n = len(value)
+		size = max(g.folded.Len()-before, 0)
+	}
+	if size > 0 && !g.w.Charge(size) {
 		r.Fail(exec.ErrOOM)
 		return 0, false
 	}
-	g.length = max(g.length, len(s.Value()))
-	return len(s.Small), true
+	return n, true
+}
+
+// sources returns views of what has the effect of all sources. A source that is named four times
+// has the effect of one that is named twice, and one that is named five times that of one that is
+// named three times, whatever the operation.
+func (g *gathered) sources() (views [][]byte) {
+	if comparesFirst(g.op) {
+		views = append(views, g.first.Value())
+	}
+	views = g.folded.AppendSources(views)
+	for pin, times := range g.large {
+		if times > 3 {
+			times = 2 + times%2
+		}
+		for range times {
+			views = append(views, pin.Value())
+		}
+	}
+	return views
 }
 
 // Run makes the result.
 func (g *gathered) Run(ctx context.Context) {
-	g.w.Sources = slices.Concat(g.runs...)
-	g.w.Err = combineAll(ctx, g.w, g.op, g.length)
+	g.w.Err = combineAll(ctx, g.w, g.sources(), g.op, g.length)
 	g.drop()
 }
 
 // drop releases the sources. Run does so, because the loop has no time for thousands.
 func (g *gathered) drop() {
-	for _, run := range g.runs {
-		for i := range run {
-			run[i].Drop()
-		}
+	g.first.Drop()
+	for pin := range g.large {
+		pin.Release()
 	}
-	g.runs, g.w.Sources = nil, nil
+	g.large, g.folded = nil, bitstring.Folded{}
 }
 
 // Reply stores the result.

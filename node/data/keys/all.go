@@ -33,18 +33,24 @@ func keyType(r *exec.Request) {
 // dbSize: DBSIZE
 func dbSize(r *exec.Request) {
 	covered := r.Keyspace.Cover()
-	r.ReplyInt(Count(r.Engine, &covered))
+	r.ReplyInt(Count(r.Engine, r.Database, &covered))
 }
 
-// Count returns how many keys the partitions hold.
-func Count(e *engine.Engine, wanted *ring.PartitionSet) int64 {
+// Count returns how many keys of a database the partitions hold.
+func Count(e *engine.Engine, database uint8, wanted *ring.PartitionSet) int64 {
 	var counts [ring.Partitions]uint32
-	return countAll(e, wanted, &counts)
+	e.CountsIn(database, &counts)
+	return sumOf(&counts, wanted)
 }
 
-// countAll returns how many keys the partitions hold. It sets counts for all partitions.
-func countAll(e *engine.Engine, wanted *ring.PartitionSet, counts *[ring.Partitions]uint32) (total int64) {
-	e.Counts(counts)
+// CountAll returns how many keys of all databases the partitions hold.
+func CountAll(e *engine.Engine, wanted *ring.PartitionSet) int64 {
+	var counts [ring.Partitions]uint32
+	e.Counts(&counts)
+	return sumOf(&counts, wanted)
+}
+
+func sumOf(counts *[ring.Partitions]uint32, wanted *ring.PartitionSet) (total int64) {
 	for p, n := range counts {
 		if wanted.Has(uint16(p)) {
 			total += int64(n)
@@ -82,15 +88,15 @@ const walkStep = 256
 
 // keys: KEYS pattern
 func keys(r *exec.Request) {
-	e, heap, now := r.Engine, r.Heap, r.Now
+	e, heap, database, now, holds := r.Engine, r.Heap, r.Database, r.Now, r.Hold != nil
 	pattern, err := glob.Compile(r.Args[1])
 	if err != nil {
 		r.Fail(err.Error())
 		return
 	}
 	r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet, reply *exec.Gathered) {
-		list := keyList{ctx: ctx, heap: heap, reply: reply, most: math.MaxInt}
-		list.answer(list.gather(e, covered, now, func(key []byte) (cost int, matches bool) {
+		list := keyList{ctx: ctx, heap: heap, reply: reply, most: math.MaxInt, holds: holds}
+		list.answer(list.gather(e, database, covered, now, func(key []byte) (cost int, matches bool) {
 			return pattern.Cost(key), pattern.Match(key)
 		}))
 	})
@@ -104,7 +110,8 @@ type keyList struct {
 	batch []byte // keys that were found under the present lock
 	size  int    // bytes of all keys
 	found int
-	most  int // how many keys are wanted
+	most  int  // how many keys are wanted
+	holds bool // who asks holds the partitions
 }
 
 // answer makes the reply, which is the keys, or what went wrong.
@@ -120,10 +127,12 @@ func (l *keyList) answer(problem string) {
 // mostBatch is about how many bytes of keys are found under one lock.
 const mostBatch = 32 << 10
 
-// gather lists the keys of the partitions that match. It runs in a goroutine, and locks a shard for
+// gather lists the keys of a database, in the partitions, that match. It runs in a goroutine, and locks a shard for
 // walkStep items at a time, or for fewer if it is costly to look at one. It returns what went wrong, if
 // anything did.
-func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, now int64, look func(key []byte) (cost int, matches bool)) (problem string) {
+func (l *keyList) gather(
+	e *engine.Engine, database uint8, covered *ring.PartitionSet, now int64, look func(key []byte) (cost int, matches bool),
+) (problem string) {
 	collect := func(item engine.Item) (cost int, more bool) {
 		key := item.Key()
 		cost, matches := look(key)
@@ -138,7 +147,7 @@ func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, now int64
 			continue
 		}
 		for cursor, done := uint64(0), false; !done && l.found < l.most; {
-			cursor, done = l.step(e, p, cursor, now, collect)
+			cursor, done = l.step(e, engine.Section(p, database), cursor, now, collect)
 			l.size += len(l.batch)
 			switch {
 			case exec.Step(l.ctx) != nil:
@@ -154,15 +163,19 @@ func (l *keyList) gather(e *engine.Engine, covered *ring.PartitionSet, now int64
 	return ""
 }
 
-// step visits items of a partition under one lock, until visit returns false or the costs that it
+// step visits items of a section under one lock, until visit returns false or the costs that it
 // returns add up to walkStep. If somebody holds the partition, step waits for the end of that.
-func (l *keyList) step(e *engine.Engine, p uint16, cursor uint64, now int64, visit func(engine.Item) (cost int, more bool)) (next uint64, done bool) {
+func (l *keyList) step(e *engine.Engine, section uint16, cursor uint64, now int64, visit func(engine.Item) (cost int, more bool)) (next uint64, done bool) {
 	left := walkStep
-	next, done, held := e.WalkUnheld(p, cursor, walkStep, now, func(item engine.Item) bool {
+	look := func(item engine.Item) bool {
 		cost, more := visit(item)
 		left -= cost
 		return more && left > 0
-	})
+	}
+	if l.holds {
+		return e.Walk(section, cursor, walkStep, now, look)
+	}
+	next, done, held := e.WalkUnheld(section, cursor, walkStep, now, look)
 	if held != nil {
 		select {
 		case <-held.Ended():

@@ -22,7 +22,7 @@ const orderOfKeys = "0"
 
 // clusterScan: CLUSTERSCAN cursor [MATCH pattern] [COUNT count] [TYPE type] [SLOT slot]
 func clusterScan(r *exec.Request) {
-	q := scanQuery{count: defaultScanCount, slot: noSlot}
+	q := scanQuery{count: defaultScanCount, slot: noSlot, slotOf: r.SlotOf}
 	options, errText := q.takeSlot(r.Args[2:])
 	if errText == "" {
 		errText = q.parse(r.Types, options)

@@ -3,10 +3,8 @@ package keys
 import (
 	"bytes"
 	"context"
-	"math"
 
 	"github.com/dunlin-cache/dunlin/internal/keyevent"
-	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -49,29 +47,89 @@ func move(r *exec.Request, ifFree bool) bool {
 		return false
 	}
 	replaced := exec.Exists(t, to)
-	if v, big := t.Parts(item); big {
-		return renameValue(r, t, v, item.ExpireAt(), replaced)
-	}
-	if !r.Engine.IsLarge(len(to), len(item.Value())) { // it would follow the unit, which deletes the key
-		r.BeginUnit(t)
-	}
-	if !duplicate(r, t, item) {
+	if !moveValue(r, t, item, target{t, 2}) {
 		return false
 	}
-	t.Delete(from) // last, so that the value is not lost if there is no memory for the copy
-	notifyRenamed(r, replaced)
+	notifyNew(&r.Notices, replaced, to) // as in Redis, the key is new even if it replaces another one
+	r.Notify(keyevent.Generic, "rename_from", from)
+	r.Notify(keyevent.Generic, "rename_to", to)
 	return true
 }
 
-// copyKey: COPY source destination [DB 0] [REPLACE]
+// moveKey: MOVE key database
+func moveKey(r *exec.Request) {
+	key := r.Args[1]
+	database, ok := r.DatabaseArg(2)
+	if !ok {
+		return
+	}
+	if database == r.Database {
+		r.Fail(errSameObject)
+		return
+	}
+	if !r.HoldsTarget(database, key) {
+		return
+	}
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
+	defer t.Unlock()
+	item, found := r.Find(t, key)
+	to := target{t.Select(database), 1}
+	if !found || exec.Exists(to.t, key) {
+		r.ReplyInt(0)
+		return
+	}
+	if !moveValue(r, t, item, to) {
+		return
+	}
+	r.Notify(keyevent.Generic, "move_from", key)
+	n := r.NoticesOf(database)
+	n.Notify(keyevent.Generic, "move_to", key)
+	r.ReplyInt(1)
+}
+
+// target is a key that gets a value: the argument at a place, in t's database. t is of the partition of the command.
+type target struct {
+	t  engine.Txn
+	at int
+}
+
+func (to *target) key(r *exec.Request) []byte { return r.Args[to.at] }
+
+// moveValue gives the first key's value to another key, in the place of what that has. It reports false if it has
+// answered an error, or if the command will run again.
+func moveValue(r *exec.Request, t engine.Txn, item engine.Item, to target) bool {
+	if v, big := t.Parts(item); big {
+		err := to.t.Rename(v, to.key(r), item.ExpireAt())
+		if err != nil {
+			r.ReplyStoreError(err)
+		}
+		return err == nil
+	}
+	if !r.Engine.IsLarge(len(to.key(r)), len(item.Value())) { // it would follow the unit, which deletes the key
+		r.BeginUnit(t)
+	}
+	if !duplicate(r, t, item, to) {
+		return false
+	}
+	t.Delete(r.Args[1]) // last, so that the value is not lost if there is no memory for the copy
+	return true
+}
+
+// copyKey: COPY source destination [DB database] [REPLACE]
 func copyKey(r *exec.Request) {
-	replace, ok := copyOptions(r, r.Args[3:])
+	database, replace, ok := CopyOptions(r)
 	if !ok {
 		return
 	}
 	from, to := r.Args[1], r.Args[2]
-	if bytes.Equal(from, to) {
+	if database == r.Database && bytes.Equal(from, to) {
 		r.Fail(errSameObject)
+		return
+	}
+	if !r.HoldsTarget(database, to) {
 		return
 	}
 	t, ok := r.Lock()
@@ -81,96 +139,64 @@ func copyKey(r *exec.Request) {
 	defer t.Unlock()
 	item, found := r.Find(t, from)
 	r.Lookup(found, from)
-	if !found || !replace && exec.Exists(t, to) {
+	d := t.Select(database)
+	if !found || !replace && exec.Exists(d, to) {
 		r.ReplyInt(0)
 		return
 	}
 	if v, big := t.Parts(item); big {
-		copyValue(r, t, v)
+		copyValue(r, t, d, v)
 		return
 	}
-	replaced := exec.Exists(t, to)
-	if duplicate(r, t, item) {
-		replyCopied(r, to, replaced, nil)
+	replaced := exec.Exists(d, to)
+	if duplicate(r, t, item, target{d, 2}) {
+		replyCopied(r, database, to, replaced, nil)
 	}
-}
-
-// renameValue gives a value with parts the second key. It reports false if it has answered an
-// error.
-func renameValue(r *exec.Request, t engine.Txn, v engine.Parts, expireAt int64, replaced bool) bool {
-	err := t.Rename(v, r.Args[2], expireAt)
-	if err != nil {
-		r.ReplyStoreError(err)
-		return false
-	}
-	notifyRenamed(r, replaced)
-	return true
-}
-
-// notifyRenamed announces RENAME. As in Redis, the key is new even if it replaces another one.
-func notifyRenamed(r *exec.Request, replaced bool) {
-	notifyNew(r, replaced, r.Args[2])
-	r.Notify(keyevent.Generic, "rename_from", r.Args[1])
-	r.Notify(keyevent.Generic, "rename_to", r.Args[2])
 }
 
 // notifyNew announces a key that replaces another one. The engine announces others.
-func notifyNew(r *exec.Request, replaced bool, key []byte) {
+func notifyNew(n *exec.Notices, replaced bool, key []byte) {
 	if replaced {
-		r.Notify(keyevent.New, "new", key)
+		n.Notify(keyevent.New, "new", key)
 	}
 }
 
-// copyOptions parses the options of COPY. If they are wrong, it answers the error and ok is false.
-func copyOptions(r *exec.Request, options [][]byte) (replace, ok bool) {
-	for i := 0; i < len(options); i++ {
+// CopyOptions parses the options of COPY. If they are wrong, it answers the error and ok is false.
+func CopyOptions(r *exec.Request) (database uint8, replace, ok bool) {
+	database = r.Database
+	for i := 3; i < len(r.Args); i++ {
 		switch {
-		case exec.Is(options[i], "REPLACE"):
+		case exec.Is(r.Args[i], "REPLACE"):
 			replace = true
-		case exec.Is(options[i], "DB") && i+1 < len(options):
+		case exec.Is(r.Args[i], "DB") && i+1 < len(r.Args):
 			i++
-			if !soleDB(r, options[i]) {
-				return false, false
+			if database, ok = r.DatabaseArg(i); !ok {
+				return 0, false, false
 			}
 		default:
 			r.Fail(exec.ErrSyntax)
-			return false, false
+			return 0, false, false
 		}
 	}
-	return replace, true
+	return database, replace, true
 }
 
-// soleDB reports whether the argument is the number of the only database. If not, it answers the
-// error.
-func soleDB(r *exec.Request, arg []byte) bool {
-	n, ok := resp.ParseInt(arg)
-	switch {
-	case !ok:
-		r.Fail(exec.ErrNotInteger)
-	case n < math.MinInt32 || n > math.MaxInt32:
-		r.Fail(errNotInt32)
-	case n != 0:
-		r.Fail(errDBIndex)
-	}
-	return ok && n == 0
-}
-
-// duplicate stores the first key's value also under the second key. It reports false if it has
+// duplicate stores the first key's value also under another key. It reports false if it has
 // answered an error, or if a goroutine copies a large value and the command will run again
 // (exec.Rewrite).
-func duplicate(r *exec.Request, t engine.Txn, item engine.Item) bool {
-	to, value, w := r.Args[2], item.Value(), r.Rewrite
+func duplicate(r *exec.Request, t engine.Txn, item engine.Item, to target) bool {
+	value, w := item.Value(), r.Rewrite
 	again := r.MayRewrite()
 	var err error
 	switch {
 	case w.IsOf(item, true):
-		err = t.SetStaged(&w.Staged, item.Type(), item.ExpireAt())
-	case again && len(value) > exec.RewriteFrom && r.Engine.IsLarge(len(to), len(value)):
-		duplicateLater(r, t, item)
+		err = to.t.SetStaged(&w.Staged, item.Type(), item.ExpireAt())
+	case again && len(value) > exec.RewriteFrom && r.Engine.IsLarge(len(to.key(r)), len(value)):
+		duplicateLater(r, t, item, to)
 		return false
 	default:
 		w.DropValues() // the copy may need their memory
-		err = duplicateNow(r, t, item)
+		err = duplicateNow(r, t, item, to)
 	}
 	if err != nil {
 		r.ReplyStoreError(err)
@@ -178,24 +204,24 @@ func duplicate(r *exec.Request, t engine.Txn, item engine.Item) bool {
 	return err == nil
 }
 
-func duplicateLater(r *exec.Request, t engine.Txn, item engine.Item) {
-	w := r.NewRewrite()
+func duplicateLater(r *exec.Request, t engine.Txn, item engine.Item, to target) {
+	w, section, at := r.NewRewrite(), to.t.Section(), to.at
 	w.Sources = []exec.Source{exec.SourceOf(t, item, true)}
 	w.Start(r, func(ctx context.Context) (err error) {
 		value := w.Sources[0].Value()
-		if w.Staged, err = w.Engine.Stage(w.Args[2], len(value)); err == nil {
+		if w.Staged, err = w.Engine.Stage(section, w.Args[at], len(value)); err == nil {
 			err = w.Write(ctx, value)
 		}
 		return err
 	})
 }
 
-func duplicateNow(r *exec.Request, t engine.Txn, item engine.Item) error {
+func duplicateNow(r *exec.Request, t engine.Txn, item engine.Item, to target) error {
 	if pin, large := t.Pin(item); large {
 		defer pin.Release() // a pinned value does not move, whatever is evicted for the copy
-		return t.Set(r.Args[2], pin.Value(), item.Type(), item.ExpireAt())
+		return to.t.Set(to.key(r), pin.Value(), item.Type(), item.ExpireAt())
 	}
 	copied := append(r.Worker.Body[:0], item.Value()...)
 	defer r.Worker.KeepBody(copied)
-	return t.Set(r.Args[2], copied, item.Type(), item.ExpireAt())
+	return to.t.Set(to.key(r), copied, item.Type(), item.ExpireAt())
 }

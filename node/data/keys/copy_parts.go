@@ -28,10 +28,11 @@ type copying struct {
 	place   engine.Place  // in the log's snapshot
 	noted   bool          // that is complete
 
-	e   *engine.Engine
-	p   uint16
-	now int64
-	err error
+	e        *engine.Engine
+	section  uint16 // of the original
+	database uint8  // of the copy
+	now      int64
+	err      error
 }
 
 const (
@@ -42,6 +43,7 @@ const (
 
 // step copies a few parts.
 func (c *copying) step(t engine.Txn) (done bool, err error) {
+	d := t.Select(c.database)
 	item, _ := t.Peek(c.from)
 	v, ok := t.Parts(item)
 	if !ok {
@@ -51,12 +53,12 @@ func (c *copying) step(t engine.Txn) (done bool, err error) {
 		if !c.e.MayHave(v.Bytes()) {
 			return false, engine.ErrTooBig
 		}
-		if c.key, _, err = t.NewAsideLike(v); err != nil {
+		if c.key, _, err = d.NewAsideLike(v); err != nil {
 			return false, err
 		}
 		c.live = true
 	}
-	to, ok := t.Aside(&c.key)
+	to, ok := d.Aside(&c.key)
 	switch {
 	case !ok:
 		return false, errEvicted
@@ -137,7 +139,7 @@ func (c *copying) stage(ctx context.Context) (err error) {
 	}
 	defer c.long.Release()
 	part := c.long.Value()
-	if c.staged, err = c.e.Stage(nil, len(part)); err != nil {
+	if c.staged, err = c.e.StagePart(len(part)); err != nil {
 		return err
 	}
 	for ; len(part) > 0 && err == nil; err = errors.Join(err, ctx.Err()) {
@@ -166,11 +168,12 @@ func (c *copying) note(to engine.Parts) (done bool) {
 // publish gives the copy its key.
 func (c *copying) publish(t engine.Txn) error {
 	item, _ := t.Peek(c.from)
-	to, ok := t.Aside(&c.key)
+	d := t.Select(c.database)
+	to, ok := d.Aside(&c.key)
 	if !ok {
 		return errEvicted
 	}
-	err := t.Rename(to, c.to, item.ExpireAt())
+	err := d.Rename(to, c.to, item.ExpireAt())
 	if err == nil {
 		c.live = false
 	}
@@ -179,29 +182,29 @@ func (c *copying) publish(t engine.Txn) error {
 
 // drop removes a copy that is not complete.
 func (c *copying) drop(t engine.Txn) {
-	if v, ok := t.Aside(&c.key); ok && c.live {
+	if v, ok := t.Select(c.database).Aside(&c.key); ok && c.live {
 		v.Delete()
 	}
 	c.live = false
 }
 
-// copyValue answers COPY of a value with parts.
-func copyValue(r *exec.Request, t engine.Txn, v engine.Parts) {
+// copyValue answers COPY of a value with parts. d is t for the database of the copy.
+func copyValue(r *exec.Request, t, d engine.Txn, v engine.Parts) {
 	c := &copying{
 		from: r.Args[1], to: r.Args[2], dump: r.Types.ByID(v.Type()).Form.Dump,
-		e: r.Engine, p: r.Partition, now: r.Now,
+		e: r.Engine, section: t.Section(), database: engine.DatabaseOf(d.Section()), now: r.Now,
 	}
 	if v.Bytes() <= copyNow {
 		done := false
 		for err := error(nil); !done; {
 			if done, err = c.step(t); err != nil {
 				c.drop(t)
-				replyCopied(r, c.to, false, err)
+				replyCopied(r, c.database, c.to, false, err)
 				return
 			}
 		}
-		replaced := exec.Exists(t, c.to)
-		replyCopied(r, c.to, replaced, c.publish(t))
+		replaced := exec.Exists(d, c.to)
+		replyCopied(r, c.database, c.to, replaced, c.publish(t))
 		return
 	}
 	kept := exec.CloneArgs(r.Args[:3])
@@ -214,12 +217,12 @@ func copyValue(r *exec.Request, t engine.Txn, v engine.Parts) {
 
 // Run makes the copy.
 func (c *copying) Run(ctx context.Context) {
-	hold := c.e.Holder(c.p)
+	hold := c.e.Holder(engine.PartitionOf(c.section))
 	for done := false; !done && c.err == nil; {
 		if c.err = ctx.Err(); c.err != nil {
 			return
 		}
-		t := hold.Lock()
+		t := hold.Lock().Select(engine.DatabaseOf(c.section))
 		done, c.err = c.step(t)
 		t.Unlock()
 		if c.err == nil {
@@ -236,11 +239,11 @@ func (c *copying) Reply(r *exec.Request) {
 		return
 	}
 	defer t.Unlock()
-	replaced := exec.Exists(t, c.to)
+	replaced := exec.Exists(t.Select(c.database), c.to)
 	if c.err == nil {
 		c.err = c.publish(t)
 	}
-	replyCopied(r, c.to, replaced, c.err)
+	replyCopied(r, c.database, c.to, replaced, c.err)
 }
 
 // End removes the copy if it got no key.
@@ -249,18 +252,18 @@ func (c *copying) End() {
 		c.staged.Discard()
 	}
 	if c.live {
-		t := c.e.Lock(c.p, c.now)
+		t := c.e.Lock(c.section, c.now)
 		defer t.Unlock()
 		c.drop(t)
 	}
 }
 
-// replyCopied answers and announces COPY. replaced: there was a key of that name.
-func replyCopied(r *exec.Request, to []byte, replaced bool, err error) {
-	switch {
+// replyCopied answers and announces COPY to a key of a database. replaced: there was a key of that name.
+func replyCopied(r *exec.Request, database uint8, to []byte, replaced bool, err error) {
+	switch n := r.NoticesOf(database); {
 	case err == nil:
-		notifyNew(r, replaced, to)
-		r.Notify(keyevent.Generic, "copy_to", to)
+		notifyNew(&n, replaced, to)
+		n.Notify(keyevent.Generic, "copy_to", to)
 		r.ReplyInt(1)
 	case errors.Is(err, errEvicted):
 		r.Fail(exec.ErrOOM)

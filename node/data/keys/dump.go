@@ -27,10 +27,15 @@ func dump(r *exec.Request) {
 		r.ReplyNull()
 		return
 	}
+	ReplyDump(r, t, item, maxParts)
+}
+
+// ReplyDump answers with the payload of an item found with t. A payload longer than atMost bytes is an error.
+func ReplyDump(r *exec.Request, t engine.Txn, item engine.Item, atMost int) {
 	typ := r.Types.Of(item)
 	switch {
 	case typ.Collection != nil || typ.Payloads != nil:
-		dumpParts(r, t, typ, item)
+		dumpParts(r, t, typ, item, atMost)
 	case typ.AppendDump == nil:
 		r.Fail(exec.ErrWrongType)
 	case len(item.Value()) > MaxDump:

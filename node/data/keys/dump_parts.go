@@ -18,7 +18,7 @@ const (
 )
 
 // dumpParts answers DUMP of a value that has parts, or could have.
-func dumpParts(r *exec.Request, t engine.Txn, typ *exec.Type, item engine.Item) {
+func dumpParts(r *exec.Request, t engine.Txn, typ *exec.Type, item engine.Item, atMost int) {
 	v, big := t.Parts(item)
 	if !big {
 		payload := r.Worker.Body[:0]
@@ -36,7 +36,7 @@ func dumpParts(r *exec.Request, t engine.Txn, typ *exec.Type, item engine.Item) 
 		r.Fail(exec.ErrPinned)
 		return
 	}
-	d := partsDump{pin: pin, heap: r.Heap}
+	d := partsDump{pin: pin, heap: r.Heap, atMost: atMost}
 	if typ.Payloads != nil {
 		d.from = typ.Payloads.Dump(r.Engine, r.DumpForValkey)
 	} else {
@@ -58,6 +58,8 @@ type partsDump struct {
 	from  exec.Dumper
 	heap  exec.Heap
 	bytes int
+
+	atMost int // bytes
 }
 
 // What is answered if there is no payload.
@@ -74,7 +76,7 @@ func (d *partsDump) gather(ctx context.Context, reply *exec.Gathered) error {
 		switch {
 		case exec.Step(ctx) != nil:
 			return errDumpBusy
-		case d.bytes > maxParts:
+		case d.bytes > d.atMost:
 			return errDumpLarge
 		case !reply.Append(d.heap, piece):
 			return errDumpOOM
@@ -99,7 +101,7 @@ func (d *partsDump) gather(ctx context.Context, reply *exec.Gathered) error {
 	if err != nil {
 		return err
 	}
-	if d.bytes += len(head); d.bytes > maxParts {
+	if d.bytes += len(head); d.bytes > d.atMost {
 		return errDumpLarge
 	}
 	reply.Head = append(resp.AppendBulkHeader(nil, d.bytes), head...)

@@ -1,7 +1,5 @@
 package keys
 
-import "github.com/dunlin-cache/dunlin/internal/command"
-
 // The texts of Redis 7, byte for byte, because clients compare them.
 const (
 	errInvalidCursor = "ERR invalid cursor"
@@ -9,8 +7,6 @@ const (
 	errExpireGTLT    = "ERR GT and LT options at the same time are not compatible"
 	ErrNoKey         = "ERR no such key"
 	errSameObject    = "ERR source and destination objects are the same"
-	errDBIndex       = command.ErrDBIndex
-	errNotInt32      = command.ErrNotInt32
 	ErrBusyKey       = "BUSYKEY Target key name already exists."
 	errTTL           = "ERR Invalid TTL value, must be >= 0"
 	errIdleTime      = "ERR Invalid IDLETIME value, must be >= 0"

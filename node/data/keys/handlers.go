@@ -16,6 +16,7 @@ var Family = exec.Family{
 		command.Rename:         rename,
 		command.RenameNX:       renameNX,
 		command.Copy:           copyKey,
+		command.Move:           moveKey,
 		command.Dump:           dump,
 		command.Restore:        restore,
 		command.ObjectEncoding: objectEncoding,

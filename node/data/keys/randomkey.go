@@ -57,7 +57,8 @@ type search struct {
 // none. count is the number of keys. The key is a copy.
 func (s *search) someKey(r *exec.Request, wanted *ring.PartitionSet) (key []byte, count int64) {
 	var counts [ring.Partitions]uint32
-	if count = countAll(r.Engine, wanted, &counts); count == 0 {
+	r.Engine.CountsIn(r.Database, &counts)
+	if count = sumOf(&counts, wanted); count == 0 {
 		return nil, 0
 	}
 	at, first := rand.Int64N(count), 0
@@ -84,8 +85,8 @@ func (s *search) someKey(r *exec.Request, wanted *ring.PartitionSet) (key []byte
 // someKeyOf returns a random key of a partition, among those behind a random place. Behind the end
 // it continues at the beginning. It finds none while the partition is held.
 func (s *search) someKeyOf(r *exec.Request, p uint16) (key []byte) {
-	met, start := 0, uint64(0)
-	if r.Engine.Count(p) > randomStep {
+	met, start, section := 0, uint64(0), engine.Section(p, r.Database)
+	if r.Engine.CountSection(section) > randomStep {
 		start = uint64(rand.Uint32())
 	}
 	visit := func(item engine.Item) bool {
@@ -97,7 +98,7 @@ func (s *search) someKeyOf(r *exec.Request, p uint16) (key []byte) {
 	for _, cursor := range [...]uint64{start, 0} {
 		for done := false; !done && met < randomStep && s.steps > 0; s.steps-- {
 			var hold *engine.Hold
-			cursor, done, hold = r.Engine.WalkUnheld(p, cursor, randomStep-met, r.Now, visit)
+			cursor, done, hold = r.Engine.WalkUnheld(section, cursor, randomStep-met, r.Now, visit)
 			if hold != nil {
 				s.hold = hold
 				s.held.Add(p)

@@ -174,7 +174,7 @@ func payload(r *exec.Request) (typ *exec.Type, value exec.Restored, now bool, er
 // restoreLater has a goroutine check the payload, and stage the value if it is long.
 func restoreLater(r *exec.Request) {
 	w, types, level := r.NewRewrite(), r.Types, r.Level()
-	partition, now := r.Partition, r.Now
+	section, now := r.Section(), r.Now
 	w.Start(r, func(ctx context.Context) error {
 		b, err := w.Value(3)
 		if err == nil {
@@ -189,7 +189,7 @@ func restoreLater(r *exec.Request) {
 		if typ, err := types.CollectionOf(b, level); err != nil {
 			return err
 		} else if typ != nil {
-			built := &aside{e: w.Engine, p: partition, typ: typ, now: now}
+			built := &aside{e: w.Engine, section: section, typ: typ, now: now}
 			w.Built = built
 			return built.build(ctx, w, b)
 		}
@@ -198,7 +198,7 @@ func restoreLater(r *exec.Request) {
 			return err
 		}
 		w.Typ = typ.ID
-		if w.Staged, err = w.Engine.Stage(w.Args[1], value.Len()); err != nil {
+		if err = w.Stage(w.Args[1], value.Len()); err != nil {
 			return err
 		}
 		return value.WriteTo(&w.Staged)
@@ -214,7 +214,7 @@ func restoreAs(r *exec.Request, t engine.Txn, at int64, store func() error) erro
 	replaced := exec.Exists(t, r.Args[1])
 	err := store()
 	if err == nil {
-		notifyNew(r, replaced, r.Args[1])
+		notifyNew(&r.Notices, replaced, r.Args[1])
 		r.Notify(keyevent.Generic, "restore", r.Args[1])
 	}
 	return err

@@ -46,14 +46,14 @@ func restorePacked(r *exec.Request, t engine.Txn, typ *exec.Type, payload []byte
 // aside builds a value with parts from a payload, in a goroutine. Nobody sees the value before the
 // command that it belongs to gives it its key.
 type aside struct {
-	e    *engine.Engine
-	p    uint16
-	typ  *exec.Type
-	now  int64
-	key  engine.AsideKey
-	live bool // the value is there, or was
-	none bool // all elements have expired
-	work shape.Work
+	e       *engine.Engine
+	section uint16
+	typ     *exec.Type
+	now     int64
+	key     engine.AsideKey
+	live    bool // the value is there, or was
+	none    bool // all elements have expired
+	work    shape.Work
 
 	packed []byte // the value, if it is packed after all
 }
@@ -99,7 +99,7 @@ func (a *aside) begin() (err error) {
 	} else {
 		own = a.typ.Collection.Own
 	}
-	t := a.e.Lock(a.p, a.now)
+	t := a.e.Lock(a.section, a.now)
 	defer t.Unlock()
 	a.key, _, err = t.NewAside(a.typ.ID, own)
 	a.live = err == nil
@@ -139,7 +139,7 @@ func (a *aside) buildFrom(ctx context.Context, w *exec.Rewrite, payload []byte) 
 }
 
 func (a *aside) addFrom(from exec.Restorer) error {
-	t := a.e.Lock(a.p, a.now)
+	t := a.e.Lock(a.section, a.now)
 	defer t.Unlock()
 	v, ok := t.Aside(&a.key)
 	if !ok {
@@ -163,7 +163,7 @@ func (a *aside) note(ctx context.Context) error {
 }
 
 func (a *aside) noteFrom(place engine.Place) (next engine.Place, done bool, err error) {
-	t := a.e.Lock(a.p, a.now)
+	t := a.e.Lock(a.section, a.now)
 	defer t.Unlock()
 	v, ok := t.Aside(&a.key)
 	switch {
@@ -238,7 +238,7 @@ func (a *aside) add(ctx context.Context, batch []rdb.Element) error {
 	if err != nil {
 		return err
 	}
-	t := a.e.Lock(a.p, a.now)
+	t := a.e.Lock(a.section, a.now)
 	defer t.Unlock()
 	v, ok := t.Aside(&a.key)
 	if !ok {
@@ -291,7 +291,7 @@ func (a *aside) End() {
 		return
 	}
 	a.live = false
-	t := a.e.Lock(a.p, a.now)
+	t := a.e.Lock(a.section, a.now)
 	defer t.Unlock()
 	if v, ok := t.Aside(&a.key); ok {
 		v.Delete()

@@ -25,6 +25,7 @@ type scanQuery struct {
 	byType  bool
 	typ     *exec.Type // with byType; nil, which no key has, for an unknown name: as in Redis, nothing is found
 	slot    int        // of the keys; noSlot: any
+	slotOf  func(key []byte) uint16
 }
 
 const noSlot = -1
@@ -69,7 +70,7 @@ func (q *scanQuery) matches(item engine.Item) bool {
 	if q.byType && (q.typ == nil || item.Type() != q.typ.ID) {
 		return false
 	}
-	if q.slot != noSlot && int(ring.Slot(item.Key())) != q.slot {
+	if q.slot != noSlot && int(q.slotOf(item.Key())) != q.slot {
 		return false
 	}
 	return q.pattern == nil || q.pattern.Match(item.Key())
@@ -94,9 +95,9 @@ func scanKeys(r *exec.Request, q *scanQuery, wanted *ring.PartitionSet, dst []by
 		if wanted.Has(uint16(p)) {
 			var whole bool
 			if p == 0 && position == 0 && r.Level() < ring.HoldLevel {
-				position, whole = r.Engine.Walk(0, position, left, r.Now, collect)
+				position, whole = r.Engine.Walk(engine.Section(0, r.Database), position, left, r.Now, collect)
 			} else {
-				position, whole, _ = r.Engine.WalkUnheld(uint16(p), position, left, r.Now, collect)
+				position, whole, _ = r.Engine.WalkUnheld(engine.Section(uint16(p), r.Database), position, left, r.Now, collect)
 			}
 			if !whole {
 				return dst, found, member.StopAt(p, position)
@@ -138,7 +139,7 @@ func scan(r *exec.Request) {
 		r.Fail(errInvalidCursor)
 		return
 	}
-	q := scanQuery{cursor: cursor, count: defaultScanCount, slot: noSlot}
+	q := scanQuery{cursor: cursor, count: defaultScanCount, slot: noSlot, slotOf: r.SlotOf}
 	if errText := q.parse(r.Types, r.Args[2:]); errText != "" {
 		r.Fail(errText)
 		return

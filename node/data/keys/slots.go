@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dunlin-cache/dunlin/internal/cluster"
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -24,9 +25,13 @@ func slotsCounted(count func(r *exec.Request, q *cluster.SlotQuery) func(all []c
 			r.Fail(refusal)
 			return
 		}
-		e, now, reply := r.Engine, r.Now, count(r, &q)
+		e, now, reply, placement := r.Engine, r.Now, count(r, &q), r.Placement
+		databases := []uint8{r.Database}
+		if r.Cmd.ID == command.ClusterSlotStats { // which is about all of a slot
+			databases = allDatabases
+		}
 		r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet, to *exec.Gathered) {
-			all, err := countSlots(ctx, e, covered, &q, now)
+			all, err := countSlots(ctx, e, placement, databases, covered, &q, now)
 			if err != nil {
 				to.Head = resp.AppendError(nil, exec.ErrBusy)
 				return
@@ -36,22 +41,34 @@ func slotsCounted(count func(r *exec.Request, q *cluster.SlotQuery) func(all []c
 	}
 }
 
-// countSlots counts the keys of those slots that are covered.
-func countSlots(ctx context.Context, e *engine.Engine, covered *ring.PartitionSet, q *cluster.SlotQuery, now int64) (all []cluster.SlotKeys, err error) {
+var allDatabases = func() (all []uint8) {
+	for database := range uint8(engine.Databases) {
+		all = append(all, database)
+	}
+	return all
+}()
+
+// countSlots counts the keys in databases of those slots that are covered.
+func countSlots(
+	ctx context.Context, e *engine.Engine, placement ring.Placement, databases []uint8, covered *ring.PartitionSet,
+	q *cluster.SlotQuery, now int64,
+) (all []cluster.SlotKeys, err error) {
 	list := keyList{ctx: ctx}
 	for p := ring.Partition(q.First); p <= ring.Partition(q.Last); p++ {
 		if !covered.Has(p) {
 			continue
 		}
 		var counts [slotsPerPartition]int64
-		count := func(item engine.Item) (cost int, more bool) {
-			counts[ring.Slot(item.Key())%slotsPerPartition]++
-			return 1, true
-		}
-		for cursor, done := uint64(0), false; !done; {
-			cursor, done = list.step(e, p, cursor, now, count)
-			if err = exec.Step(ctx); err != nil {
-				return nil, err
+		for _, database := range databases {
+			count := func(item engine.Item) (cost int, more bool) {
+				counts[placement.SlotOf(database, item.Key())%slotsPerPartition]++
+				return 1, true
+			}
+			for cursor, done := uint64(0), false; !done; {
+				cursor, done = list.step(e, engine.Section(p, database), cursor, now, count)
+				if err = exec.Step(ctx); err != nil {
+					return nil, err
+				}
 			}
 		}
 		for i, n := range counts {
@@ -97,15 +114,15 @@ func keysInSlot(r *exec.Request) {
 		r.Fail(refusal)
 		return
 	}
-	e, heap, now := r.Engine, r.Heap, r.Now
+	e, heap, database, now, placement := r.Engine, r.Heap, r.Database, r.Now, r.Placement
 	r.Keyspace.CoverLater(func(ctx context.Context, covered *ring.PartitionSet, reply *exec.Gathered) {
 		var wanted ring.PartitionSet
 		if p := ring.Partition(q.First); covered.Has(p) && q.Most > 0 {
 			wanted.Add(p)
 		}
 		list := keyList{ctx: ctx, heap: heap, reply: reply, most: q.Most}
-		list.answer(list.gather(e, &wanted, now, func(key []byte) (cost int, matches bool) {
-			return 1, ring.Slot(key) == q.First
+		list.answer(list.gather(e, database, &wanted, now, func(key []byte) (cost int, matches bool) {
+			return 1, placement.SlotOf(database, key) == q.First
 		}))
 	})
 }

@@ -28,7 +28,7 @@ func bPop(r *exec.Request, from end) {
 		if !ok {
 			return
 		}
-		if l.found {
+		if l.found && !r.Leaves(t, engine.TypeList, nil, key) {
 			l.popKeyed(from)
 			return
 		}

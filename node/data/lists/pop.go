@@ -224,7 +224,7 @@ func lmPopOr(r *exec.Request, first int, limited func() bool, none func(t engine
 		if !ok {
 			return
 		}
-		if l.found {
+		if l.found && !r.Leaves(t, engine.TypeList, nil, key) {
 			popMany(&l, &locks, from, count, i)
 			return
 		}

@@ -23,12 +23,12 @@ import (
 // sorting is a SORT or SORT_RO.
 type sorting struct {
 	sortOptions
-	types     *exec.Types
-	engine    *engine.Engine
-	heap      exec.Heap
-	partition uint16
-	now       int64
-	version   resp.Version
+	types   *exec.Types
+	engine  *engine.Engine
+	heap    exec.Heap
+	section uint16
+	now     int64
+	version resp.Version
 
 	value   engine.Parts // while it is pinned
 	pin     *engine.ValuePin
@@ -80,7 +80,7 @@ func lSort(r *exec.Request) {
 		if !ok {
 			return
 		}
-		s = &sorting{sortOptions: o, types: r.Types, engine: r.Engine, heap: r.Heap, partition: r.Partition, now: r.Now, version: r.Version()}
+		s = &sorting{sortOptions: o, types: r.Types, engine: r.Engine, heap: r.Heap, section: r.Section(), now: r.Now, version: r.Version()}
 	}
 	t, _, ok := locks.At(locks.First)
 	if !ok {
@@ -251,7 +251,7 @@ func (s *sorting) RunBetween(ctx context.Context) {
 	s.ran = true
 	s.collect(ctx)
 	s.compute(ctx, func(do func(t engine.Txn)) {
-		t := s.engine.Lock(s.partition, s.now)
+		t := s.engine.Lock(s.section, s.now)
 		s.copied = 0
 		do(t)
 		t.Unlock()
@@ -386,5 +386,5 @@ func (s *sorting) End() {
 	s.heap.Refund(s.charged)
 	s.charged, s.all, s.results, s.text = 0, nil, nil, nil
 	s.reply.End()
-	s.built.End(s.engine, s.partition, s.now)
+	s.built.End(s.engine, s.section, s.now)
 }

@@ -53,12 +53,12 @@ func parseSort(r *exec.Request) (o sortOptions, ok bool) {
 			o.by = r.Args[i]
 			if bytes.IndexByte(o.by, '*') < 0 {
 				o.native = true // whatever BY follows
-			} else if !inSlotOf(o.by, r.Args[1]) {
+			} else if !inSlotOf(r, o.by, r.Args[1]) {
 				return fail(ErrSortBy)
 			}
 		case exec.Is(option, "GET") && left >= 1:
 			i++
-			if !isElement(r.Args[i]) && !inSlotOf(r.Args[i], r.Args[1]) {
+			if !isElement(r.Args[i]) && !inSlotOf(r, r.Args[i], r.Args[1]) {
 				return fail(ErrSortGet)
 			}
 			o.gets = append(o.gets, r.Args[i])
@@ -76,8 +76,11 @@ func parseSort(r *exec.Request) (o sortOptions, ok bool) {
 func isElement(pattern []byte) bool { return string(pattern) == "#" }
 
 // inSlotOf reports whether all keys that a pattern makes are in the slot of a key: the pattern has
-// no * in front of its tag.
-func inSlotOf(pattern, key []byte) bool {
+// no * in front of its tag, or the database is pinned.
+func inSlotOf(r *exec.Request, pattern, key []byte) bool {
+	if r.Placement.Pins(r.Database) {
+		return true
+	}
 	open := bytes.IndexByte(pattern, '{')
 	star := bytes.IndexAny(pattern, `*?[\`)
 	if open >= 0 {

@@ -41,7 +41,7 @@ func run(r *exec.Request, p plan, out output) {
 		return
 	}
 	defer t.Unlock()
-	w := &work{state: state{plan: p, Notices: r.Notices}, out: out, e: r.Engine, heap: r.Heap, p: r.Partition, now: r.Now}
+	w := &work{state: state{plan: p, Notices: r.Notices}, out: out, e: r.Engine, heap: r.Heap, section: r.Section(), now: r.Now}
 	if len(p.keys) <= keysNow {
 		w.look(&slice{t, math.MaxInt})
 		if w.wrong {
@@ -68,7 +68,7 @@ type work struct {
 	out     output
 	e       *engine.Engine
 	heap    exec.Heap
-	p       uint16
+	section uint16
 	now     int64
 	pending []rdb.Element // members for the output, with their text
 	kept    []byte
@@ -148,7 +148,7 @@ func (w *work) dropRepeated() {
 
 // Run makes the result, in slices.
 func (w *work) Run(ctx context.Context) {
-	hold := w.e.Holder(w.p)
+	hold := w.e.Holder(engine.PartitionOf(w.section))
 	if w.looked == 0 {
 		w.dropRepeated()
 	}
@@ -161,7 +161,7 @@ func (w *work) Run(ctx context.Context) {
 		if w.err = ctx.Err(); w.err != nil {
 			return
 		}
-		t := hold.Lock()
+		t := hold.Lock().Select(engine.DatabaseOf(w.section))
 		x := slice{t, sliceSteps}
 		if !looked {
 			if looked = w.look(&x); w.wrong {
@@ -200,7 +200,7 @@ func (w *work) Reply(r *exec.Request) {
 
 // End frees what Reply has not used.
 func (w *work) End() {
-	t := w.e.Lock(w.p, w.now)
+	t := w.e.Lock(w.section, w.now)
 	defer t.Unlock()
 	w.out.End(t)
 }

@@ -71,7 +71,7 @@ func TestOffersEnd(t *testing.T) {
 		}
 		text := bytes.Repeat([]byte("long"), 50_000)
 		head := AwayHead(len(text))
-		st, err := f.owner.Stage(nil, len(head)+len(text))
+		st, err := f.owner.StagePart(len(head) + len(text))
 		if err = errors.Join(err, st.Write(head[:]), st.Write(text)); err != nil {
 			t.Fatal(err)
 		}

@@ -47,6 +47,38 @@ func (f *Finger) point(o *Ordered, w *orderedWay) {
 	}
 }
 
+// GetAt is Get at a finger.
+func (o *Ordered) GetAt(f *Finger, key []byte) (value []byte, found bool) {
+	leaf, e, found := o.seekAt(f, key)
+	if !found {
+		return nil, false
+	}
+	return o.leaf(leaf).value(e), true
+}
+
+// EditAt is Edit at a finger.
+func (o *Ordered) EditAt(f *Finger, key []byte) (value []byte, found bool) {
+	leaf, e, found := o.seekAt(f, key)
+	if !found {
+		return nil, false
+	}
+	return page(o.V.Edit(o.Leaves, leaf)).value(e), true
+}
+
+// seekAt finds an entry.
+func (o *Ordered) seekAt(f *Finger, key []byte) (leaf, e int, found bool) {
+	if o.Len() == 0 {
+		return 0, 0, false
+	}
+	if e, found, ok := f.find(o, key); ok {
+		return f.leaf, e, found
+	}
+	var w orderedWay
+	found = o.search(&w, key)
+	f.point(o, &w)
+	return w.leaf, w.entry, found
+}
+
 // SwapAt is Swap at a finger.
 func (o *Ordered) SwapAt(f *Finger, key, value, dst []byte) (before []byte, found bool, err error) {
 	if e, found, ok := f.find(o, key); ok && o.Len() > 0 {

@@ -102,6 +102,13 @@ func (m *orderedModel) get(key string) {
 	if edited, found := m.o.Edit([]byte(key)); found != there || string(edited) != string(value) {
 		m.tb.Fatalf("key %q is there: %t, to be edited: %t, %q", key, there, found, edited)
 	}
+	f := &m.fingers[len(key)%3]
+	if near, found := m.o.GetAt(f, []byte(key)); found != there || string(near) != string(value) {
+		m.tb.Fatalf("key %q is there: %t, found at a finger: %t, %q", key, there, found, near)
+	}
+	if edited, found := m.o.EditAt(f, []byte(key)); found != there || string(edited) != string(value) {
+		m.tb.Fatalf("key %q is there: %t, to be edited at a finger: %t, %q", key, there, found, edited)
+	}
 }
 
 // walk compares what is behind a key, or in front of it.

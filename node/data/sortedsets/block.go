@@ -27,7 +27,7 @@ func bzPop(r *exec.Request, last bool) {
 		if !ok {
 			return
 		}
-		if s.found {
+		if s.found && !r.Leaves(t, engine.TypeZSet, nil, key) {
 			if r.Room(len(key) + 2*exec.LineRoom) {
 				r.Out = resp.AppendArray(r.Out, 3)
 				r.ReplyBulk(key)

@@ -278,12 +278,12 @@ type delivery struct {
 	total      int
 
 	// Of a result that is stored and is not small:
-	value     *exec.Builder
-	elements  []rdb.Element // room for those of one step
-	last      []byte        // the member that was added last
-	engine    *engine.Engine
-	partition uint16
-	now       int64
+	value    *exec.Builder
+	elements []rdb.Element // room for those of one step
+	last     []byte        // the member that was added last
+	engine   *engine.Engine
+	section  uint16
+	now      int64
 }
 
 // reply answers some members.

@@ -181,7 +181,7 @@ func zmPopOr(r *exec.Request, args [][]byte, limited func() bool, none func(t en
 		if !ok {
 			return
 		}
-		if !s.found && locks.First == 0 {
+		if (!s.found || r.Leaves(t, engine.TypeZSet, nil, key)) && locks.First == 0 {
 			continue
 		}
 		rest, ok := restOf(&locks, count, last, &s)

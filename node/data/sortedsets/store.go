@@ -29,7 +29,7 @@ func (d *delivery) store(r *exec.Request, t engine.Txn, key []byte, x *Result, s
 	}
 	if d.value == nil {
 		d.value = &exec.Builder{Type: &sortedType}
-		d.engine, d.partition, d.now = r.Engine, r.Partition, r.Now
+		d.engine, d.section, d.now = r.Engine, r.Section(), r.Now
 	}
 	err := d.build(t, x, steps)
 	if err == nil && x.list.length > 0 {
@@ -97,7 +97,7 @@ func (d *delivery) build(t engine.Txn, x *Result, steps int) (err error) {
 // End removes what was not stored. Nobody has locked the partition if there is something.
 func (d *delivery) End() {
 	if d != nil && d.value != nil {
-		d.value.End(d.engine, d.partition, d.now)
+		d.value.End(d.engine, d.section, d.now)
 	}
 }
 

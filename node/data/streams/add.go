@@ -5,10 +5,11 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// adding is an XADD that has added its entry, and goes on trimming.
+// adding is an XADD that has added its entry, and goes on noting and trimming.
 type adding struct {
-	id  ID
-	cut cut
+	id     ID
+	noting noting
+	cut    cut
 }
 
 // xAdd: XADD key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [MAXLEN | MINID [= | ~] threshold [LIMIT count]]
@@ -40,9 +41,12 @@ func xAdd(r *exec.Request) {
 	if before, begun := locks.State.(*adding); begun {
 		rest = *before
 	} else if rest, ok = add(&s, &a, &locks); !ok {
+		if x, begun := locks.State.(*staging); begun && !s.goesOn {
+			x.End()
+		}
 		return
 	}
-	done := rest.cut.run(&s)
+	done := rest.note(&s) && rest.cut.run(&s)
 	if !s.closeOrFail(len(r.Out), nil) {
 		return
 	}
@@ -82,11 +86,34 @@ func add(s *stream, a *trimArgs, locks *exec.KeyLocks) (rest adding, ok bool) {
 		if ok := s.stage(locks, fields); !ok {
 			return rest, false
 		}
+	}
+	if isLong(fields) && r.Hold == nil && !r.InTransaction { // what all runs note is to be one unit
+		if s.staged != nil {
+			locks.State = s.staged
+		}
+		s.goesOn = true
+		locks.Hold()
+		locks.Stop(1, 0)
+		return rest, false
+	}
+	if s.staged != nil {
 		defer s.staged.End()
 	}
 	if err := s.add(id, fields); err != nil {
 		s.closeOrFail(len(r.Out), err)
 		return rest, false
 	}
-	return adding{id, a.cut()}, true
+	return adding{id, s.noting, a.cut()}, true
+}
+
+// note notes some of a long entry, and reports whether that was the rest. They are copied for each receiver.
+func (x *adding) note(s *stream) (whole bool) {
+	if x.noting.all == 0 {
+		return true
+	}
+	s.change()
+	s.changed, s.noting = true, x.noting
+	s.noteMore(notedAtOnce)
+	x.noting, s.noting = s.noting, noting{}
+	return x.noting.all == 0
 }

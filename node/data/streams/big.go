@@ -52,12 +52,14 @@ type big struct {
 	pin   *engine.ValuePin // not nil: the value is read as it was when it was pinned
 	more  counted
 	spare *spare
+	near  shape.Finger // of groups and consumers, which are mostly in one leaf
 }
 
 // counted is what is pending in a group, and for a consumer, beyond what their records say (tally).
 type counted struct {
 	group, consumer uint32
 	inGroup, owed   int
+	oldest          int64 // of what was delivered, relative to the base, or undelivered
 }
 
 // spare is scratch memory.

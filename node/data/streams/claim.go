@@ -26,9 +26,9 @@ type claiming struct {
 // oneMore is the number of deliveries that XCLAIM without RETRYCOUNT gives.
 const oneMore = -1
 
-// claimSteps are the steps of one run, which take about 0.1 ms. A pending entry that is passed is one step,
-// lookCost one whose entry is looked up, and claimCost more one that is claimed.
-const claimSteps, lookCost, claimCost = 320, 3, 5
+// A pending entry that is passed is one step of a run, lookCost one whose entry is looked up, and claimCost more
+// one that is claimed.
+const lookCost, claimCost = 3, 5
 
 // claimer is one run of a claiming.
 type claimer struct {

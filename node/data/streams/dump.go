@@ -62,10 +62,6 @@ type dumper struct {
 type dumpPart func(d *dumper, v *view) dumpPart
 
 const (
-	// Under one lock so many entries, fields and pending entries are read, and so many bytes written, about.
-	dumpSteps = 512
-	dumpBytes = 24 << 10
-
 	// An entry with more than so many bytes or strings is long.
 	longBytes   = 4 << 10
 	longStrings = 128

@@ -24,9 +24,9 @@ func dump(v engine.Parts, from engine.Place, dst []byte, atMost int) (delta []by
 	s := snapshot{big: big{v: v}, at: readPlace(from), dst: dst, most: len(dst) + atMost, looks: dumpLooks}
 	if s.at.stage == stageMeta {
 		s.dst = appendMeta(s.dst, s.meta())
-		s.at.stage = stageEntries
+		s.at.stage = stageFirst
 	}
-	if s.at.stage == stageEntries && s.entries() {
+	if (s.at.stage == stageFirst || s.at.stage == stageEntries) && s.entries() {
 		s.at = place{stage: stageGroups}
 	}
 	if s.at.stage == stageGroups && s.allGroups() {
@@ -51,7 +51,7 @@ func (s *snapshot) entries() (done bool) {
 		return true
 	}
 	from := s.at.id
-	if s.at.bytes == 0 && !from.isZero() {
+	if s.at.stage == stageEntries && s.at.bytes == 0 {
 		next, ok := from.next()
 		if !ok {
 			return true
@@ -82,7 +82,7 @@ func (s *snapshot) entry(blk block, x *packedEntry) (whole bool) {
 	if x.id == s.at.id {
 		offset = s.at.bytes
 	}
-	s.at.id, s.at.bytes = x.id, 0
+	s.at = place{stage: stageEntries, id: x.id}
 	switch x.kind {
 	case kindNames:
 		s.dst = appendAdd(s.dst, x.id, x.body)

@@ -248,10 +248,13 @@ func (b *big) apply(w *word) error {
 	return nil
 }
 
-// applyMeta sets what is known besides entries and groups. No entry is above the last ID.
+// applyMeta sets what is known besides entries and groups. No entry is above the last ID, but deleted ones may be.
 func (b *big) applyMeta(m meta) error {
-	if tail, ok := b.tail(); ok && m.last.less(b.meta().last) && m.last.less(block(b.v.Part(planeBlocks, tail)).last().id) {
-		return fmt.Errorf("%w: an entry of a stream is above the last ID", shape.ErrMalformed)
+	if m.last.less(b.meta().last) {
+		v := viewParts(b.v)
+		if latest, found := v.latest(); found && m.last.less(latest) {
+			return fmt.Errorf("%w: an entry of a stream is above the last ID", shape.ErrMalformed)
+		}
 	}
 	m.nextGroup = max(m.nextGroup, b.meta().nextGroup)
 	b.setMeta(m)

@@ -5,12 +5,14 @@ import "github.com/dunlin-cache/dunlin/node/engine"
 // The place of a snapshot: what a receiver has. The first word says in which stage the snapshot is, the others
 // what came last:
 //
+//	first      nothing: the meta came, and no entry
 //	entries    ID, and how many bytes of that entry came: 0 if all did
 //	groups     number
 //	consumers  group, number
 //	pending    group, ID
 const (
 	stageMeta = iota
+	stageFirst
 	stageEntries
 	stageGroups
 	stageConsumers
@@ -47,7 +49,7 @@ func (x *place) place() engine.Place {
 	case stagePending:
 		return engine.Place{uint64(x.stage), uint64(x.group), x.id.Ms, x.id.Seq}
 	}
-	return engine.Place{}
+	return engine.Place{uint64(x.stage)}
 }
 
 // within appends the words of a delta that concern what a receiver has in the middle of a snapshot.

@@ -58,6 +58,17 @@ func isStaged(fields [][]byte, own int) bool {
 	return n > stageFrom
 }
 
+// isLong reports whether the strings of an entry are many or long: what is noted of it may take several runs.
+func isLong(fields [][]byte) bool {
+	n := len(fields) * stringCost
+	for _, s := range fields {
+		if n += len(s); n > stageFrom {
+			break
+		}
+	}
+	return n > stageFrom
+}
+
 // mostOwn is how many strings of a command become parts of their own, at most.
 func mostOwn(r *exec.Request) int {
 	if r.Upload == nil {
@@ -88,6 +99,7 @@ func (s *stream) stage(locks *exec.KeyLocks, fields [][]byte) (ok bool) {
 		x.offer(s.r, s.txn)
 		return true
 	}
+	s.goesOn = true
 	if locks.State = x; s.r.InTransaction { // which has its partition locked until it holds it
 		locks.Hold()
 		locks.Stop(1, 0)
@@ -95,7 +107,7 @@ func (s *stream) stage(locks *exec.KeyLocks, fields [][]byte) (ok bool) {
 	}
 	locks.Release()
 	if err := x.step(s.r.Engine, fields); err != nil {
-		x.End()
+		s.goesOn = false
 		s.r.ReplyStoreError(err)
 		return false
 	}
@@ -164,7 +176,7 @@ func (s *staging) begin(e *engine.Engine) (err error) {
 	fields := uint64(s.i / 2)
 	s.sized, s.i, s.parts = true, 0, 0
 	head := shape.AwayHead(s.size)
-	if s.st, err = e.Stage(nil, len(head)+s.size); err != nil {
+	if s.st, err = e.StagePart(len(head) + s.size); err != nil {
 		return err
 	}
 	if err = s.st.Write(head[:]); err != nil {

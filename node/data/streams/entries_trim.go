@@ -21,12 +21,9 @@ func (t *trimming) keeps(id ID, entries int) bool {
 	return entries <= t.maxLen
 }
 
-// trimSteps is how many steps of a trim take about 0.1 ms: an entry, and each part that it has, is a step,
-// and a block that goes whole is dropSteps.
-const (
-	trimSteps = 1000
-	dropSteps = 16
-)
+// dropSteps is how many steps of a trim a block counts for that goes whole. An entry, and each part that it has, is
+// one step.
+const dropSteps = 16
 
 // trim removes entries from the front, in so many steps, or a few more, and returns how many it has removed
 // and the greatest ID up to which none is left. done: there is nothing more to do.

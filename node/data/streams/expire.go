@@ -51,8 +51,12 @@ var sweptKinds = [...]byte{keyOf, keyConsumer, keyPending, keyOwed}
 // returns how many.
 func (b *big) sweepKind(kind byte, group uint32, keys, leaves int) (removed int) {
 	m := b.keys()
-	var first, last mapKey
-	removed, _ = m.DeleteRange(first.of(kind, group), last.of(kind, group+1), keys, leaves)
+	var first mapKey
+	var last nameKey // no key of the group is above it, and none of the next group is not: a name may be empty
+	for i := copy(last[:], first.of(kind, group)); i < len(last); i++ {
+		last[i] = 0xff
+	}
+	removed, _ = m.DeleteRange(first.of(kind, group), last[:], keys, leaves)
 	return removed
 }
 

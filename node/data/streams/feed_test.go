@@ -136,6 +136,67 @@ func TestFeed(t *testing.T) {
 	}
 }
 
+// A snapshot goes on behind an entry with the least ID, which RESTORE may bring, however little it sends at a time.
+func TestFeedFromTheLeastID(t *testing.T) {
+	m := newRig(t, 1)
+	m.want = &modelStream{groups: map[string]*modelGroup{}}
+	long := string(pattern(1, maxPiece+maxPiece/2)) // the rest of which fills a slice
+	for i, id := range []ID{minID, {0, 1}, {0, 2}} {
+		texts := []string{"f", long[i:]}
+		m.with(m.owner, func(s *stream) {
+			m.failed(s.add(id, [][]byte{[]byte(texts[0]), []byte(texts[1])}))
+			m.failed(s.close())
+		})
+		m.want.entries = append(m.want.entries, modelEntry{id, texts})
+		m.want.meta.last = id
+		m.want.meta.added++
+	}
+	l := newLink(m, m.owner, 0)
+	l.begin()
+	for slices := 0; !l.done; slices++ {
+		if l.step(); slices > 100 {
+			t.Fatal("the snapshot does not end")
+		}
+	}
+	l.settle()
+	l.compare()
+}
+
+// A follower follows when XSETID has taken the last ID back below an entry that was deleted, and when entries come
+// anew under such IDs.
+func TestFeedOfALastIDBelowDeletedEntries(t *testing.T) {
+	m := newRig(t, 1)
+	m.long, m.most = 1000, 150
+	l := newLink(m, m.owner, 0)
+	const entries = 120
+	for round := range 3 {
+		for m.want == nil || len(m.want.entries) < entries {
+			m.with(m.owner, func(s *stream) { m.add(s); m.failed(s.close()) })
+		}
+		if round == 0 {
+			l.begin()
+		}
+		l.settle()
+		for range 2 {
+			last := m.want.entries[len(m.want.entries)-1].id
+			m.with(m.owner, func(s *stream) { s.delete(last); m.failed(s.close()) })
+			m.want.entries = m.want.entries[:len(m.want.entries)-1]
+		}
+		m.want.meta.last, m.want.meta.maxDeleted = m.want.entries[len(m.want.entries)-1].id, minID
+		m.with(m.owner, func(s *stream) {
+			i := s.info()
+			i.last, i.maxDeleted = m.want.meta.last, m.want.meta.maxDeleted
+			m.failed(s.setInfo(i))
+			m.failed(s.close())
+		})
+		l.settle()
+		l.compare()
+	}
+	if l.asked > 0 {
+		t.Errorf("the stream was sent anew %d times", l.asked)
+	}
+}
+
 func drop(e *engine.Engine) {
 	t := e.Lock(testPartition, 1)
 	defer t.Unlock()

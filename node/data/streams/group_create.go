@@ -92,19 +92,10 @@ func xGroupCreate(r *exec.Request) {
 
 // makeGroup makes a group, and the stream if there is none. After an error there is neither.
 func (s *stream) makeGroup(name []byte, last ID, read int64) error {
-	if s.found {
-		_, err := s.createGroup(name, last, read)
-		return err
-	}
-	if len(name) > maxName {
-		return errLongName
-	}
-	err := s.create()
-	if err != nil {
-		return err
-	}
-	if _, err = s.createGroup(name, last, read); err != nil {
-		s.txn.Delete(s.key)
+	isNew := !s.found
+	_, err := s.createGroup(name, last, read)
+	if err != nil && isNew && s.found {
+		s.drop()
 	}
 	return err
 }

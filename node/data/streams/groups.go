@@ -20,7 +20,11 @@ type group struct {
 	pending   int
 	consumers int
 	next      uint32 // consumer
+	oldest    int64  // nothing pending was delivered before; unix milliseconds, or undelivered
 }
+
+// undelivered is later than any delivery: the oldest of a group that never had anything pending.
+const undelivered = math.MaxInt64
 
 var (
 	// errLongName is the error for the name of a group or a consumer that is longer than maxName bytes.
@@ -34,8 +38,11 @@ const maxName = 512
 
 // groupRecord is what the ordered map has of a group.
 //
-//	last │ read │ pending │ consumers │ next consumer │ gone │ name
-//	 16     8        8          4             4           1
+//	last │ read │ pending │ consumers │ next consumer │ gone │ oldest │ name
+//	 16     8        8          4             4           1       8
+//
+// Nothing pending in the group was delivered before the oldest, a time relative to the value's base. What is
+// acknowledged leaves it as it is, and a scan for what is idle corrects it (idleScan).
 //
 // A group that was destroyed is gone, until all its keys are: then the next consumer is the next group that
 // is gone.
@@ -47,7 +54,8 @@ const (
 	groupConsumers = groupPending + 8
 	groupNext      = groupConsumers + 4
 	groupGone      = groupNext + 4
-	groupName      = groupGone + 1
+	groupOldest    = groupGone + 1
+	groupName      = groupOldest + 8
 )
 
 func (r groupRecord) isGone() bool     { return r[groupGone] != 0 }
@@ -56,6 +64,10 @@ func (r groupRecord) setNext(n uint32) { binary.LittleEndian.PutUint32(r[groupNe
 func (r groupRecord) addPending(n int) { addUint64(r[groupPending:], n) }
 func (r groupRecord) setLast(last ID)  { putRawID(r, last) }
 func (r groupRecord) setRead(n int64)  { binary.LittleEndian.PutUint64(r[groupRead:], uint64(n)) }
+func (r groupRecord) oldest() int64    { return int64(binary.LittleEndian.Uint64(r[groupOldest:])) }
+func (r groupRecord) setOldest(at int64) {
+	binary.LittleEndian.PutUint64(r[groupOldest:], uint64(at))
+}
 func (r groupRecord) addConsumers(n int) {
 	at := r[groupConsumers:]
 	binary.LittleEndian.PutUint32(at, binary.LittleEndian.Uint32(at)+uint32(n))
@@ -71,8 +83,13 @@ func (b *big) groupOf(number uint32, r groupRecord) group {
 		name: r[groupName:], number: number, last: rawID(r), read: int64(binary.LittleEndian.Uint64(r[groupRead:])),
 		pending: int(binary.LittleEndian.Uint64(r[groupPending:])), consumers: int(binary.LittleEndian.Uint32(r[groupConsumers:])), next: r.next(),
 	}
+	oldest := r.oldest()
 	if b.more.group == number {
 		g.pending += b.more.inGroup
+		oldest = min(oldest, b.more.oldest)
+	}
+	if g.oldest = undelivered; oldest != undelivered {
+		g.oldest = b.base() + oldest
 	}
 	return g
 }
@@ -81,7 +98,7 @@ func (b *big) groupOf(number uint32, r groupRecord) group {
 func (b *big) groupRecord(number uint32) groupRecord {
 	m := b.keys()
 	var key mapKey
-	r, _ := m.Edit(key.of(keyGroup, number))
+	r, _ := m.EditAt(&b.near, key.of(keyGroup, number))
 	return r
 }
 
@@ -89,7 +106,7 @@ func (b *big) groupRecord(number uint32) groupRecord {
 func (b *big) numbered(number uint32) (g group, found bool) {
 	m := b.keys()
 	var key mapKey
-	r, found := m.Get(key.of(keyGroup, number))
+	r, found := m.GetAt(&b.near, key.of(keyGroup, number))
 	if !found || groupRecord(r).isGone() {
 		return g, false
 	}
@@ -103,7 +120,7 @@ func (b *big) group(name []byte) (g group, found bool) {
 	}
 	m := b.keys()
 	var key nameKey
-	value, found := m.Get(key.group(name))
+	value, found := m.GetAt(&b.near, key.group(name))
 	if !found {
 		return g, false
 	}
@@ -146,6 +163,7 @@ func (b *big) createGroup(number uint32, name []byte, last ID, read int64) (g gr
 	r := groupRecord(record[:groupName+copy(record[groupName:], name)])
 	r.setLast(last)
 	r.setRead(read)
+	r.setOldest(undelivered)
 	m := b.keys()
 	var key mapKey
 	if _, err := m.Set(key.of(keyGroup, number), r); err != nil {
@@ -160,7 +178,7 @@ func (b *big) createGroup(number uint32, name []byte, last ID, read int64) (g gr
 	}
 	binary.LittleEndian.PutUint32(b.v.Own()[ownNextGroup:], max(next, number+1))
 	b.addGroups(1)
-	return group{name: name, number: number, last: last, read: read}, nil
+	return group{name: name, number: number, last: last, read: read, oldest: undelivered}, nil
 }
 
 // setGroup stores last and read.

@@ -9,7 +9,7 @@ import (
 // ID names an entry of a stream: the time in unix milliseconds, and a number among the entries of that time.
 type ID struct{ Ms, Seq uint64 }
 
-// The least and the greatest ID. No entry has the least.
+// The least and the greatest ID. Only a RESTORE brings an entry with the least.
 var (
 	minID = ID{}
 	maxID = ID{math.MaxUint64, math.MaxUint64}

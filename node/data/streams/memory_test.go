@@ -68,3 +68,42 @@ func TestModelWithoutMemory(t *testing.T) {
 		t.Error("there was always memory")
 	}
 }
+
+// Without memory for a group there is no stream either, at whatever place the memory ends.
+func TestMakeGroupWithoutMemory(t *testing.T) {
+	m := newRig(t, 1)
+	m.owner = openTestEngine(t, 4<<20, engine.NoEviction)
+	name, strings := pattern(1, maxName), fill(t, m.owner)
+	x := m.owner.Lock(testPartition+1, 1)
+	for i := 0; x.Set(fmt.Append(nil, "small:", i), pattern(1, 20), engine.TypeString, 0) == nil; i++ {
+	}
+	x.Unlock()
+	failed := 0
+	for made := false; !made; {
+		m.with(m.owner, func(s *stream) {
+			err := s.makeGroup(name, minID, readUnknown)
+			made = !m.failed(err)
+			if closed := s.close(); err == nil && closed != nil {
+				t.Fatal(closed)
+			}
+		})
+		if m.with(m.owner, func(s *stream) {
+			if s.found != made {
+				t.Fatalf("after %d failures, there is a stream: %t", failed, s.found)
+			}
+		}); made {
+			break
+		}
+		failed++
+		x := m.owner.Lock(testPartition+1, 1)
+		strings--
+		x.Delete(fmt.Append(nil, "small:", failed))
+		if failed > 1000 {
+			x.Delete(fmt.Append(nil, "string:", strings))
+		}
+		x.Unlock()
+	}
+	if failed == 0 {
+		t.Error("there was always memory")
+	}
+}

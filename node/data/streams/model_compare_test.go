@@ -157,6 +157,9 @@ func (m *rig) comparePending(v *view, g *group, c *consumer, want *modelGroup) {
 	slices.SortFunc(ids, ID.compare)
 	at := 0
 	v.eachPending(g, c, minID, func(p pending) bool {
+		if p.delivered < g.oldest {
+			m.tb.Fatalf("%v was delivered at %d, before the oldest, %d", p.id, p.delivered, g.oldest)
+		}
 		if at >= len(ids) || p.id != ids[at] ||
 			(modelPending{string(v.consumerName(g, p.consumer)), p.delivered - m.shift, p.count}) != want.pending[p.id] {
 			m.tb.Fatalf("pending entry %d of %d is %+v, want %+v", at, len(ids), p, want.pending[p.id])

@@ -18,8 +18,12 @@ func (m *rig) createGroup(s *stream) {
 	if m.failed(err) {
 		return
 	}
-	m.want.groups[name] = &modelGroup{last, readUnknown, map[string]modelConsumer{}, map[ID]modelPending{}}
+	m.want.groups[name] = newModelGroup(last)
 	m.compareGroup(&s.view, &g, name)
+}
+
+func newModelGroup(last ID) *modelGroup {
+	return &modelGroup{last, readUnknown, map[string]modelConsumer{}, map[ID]modelPending{}}
 }
 
 // someOf is any key of a map.

@@ -188,7 +188,7 @@ func (m *rig) name(what string) string {
 	if m.few {
 		return fmt.Sprint(what, m.r.IntN(3))
 	}
-	return string(pattern(uint32(m.r.IntN(40)), []int{1, 8, 60, maxName}[m.r.IntN(4)])) + ""
+	return string(pattern(uint32(m.r.IntN(40)), []int{0, 1, 8, 60, maxName}[m.r.IntN(5)])) + ""
 }
 
 // change makes some changes of the stream under one lock.
@@ -224,8 +224,10 @@ func (m *rig) step(s *stream) {
 		}
 		if m.r.IntN(4) > 0 {
 			m.add(s)
-		} else if !m.failed(s.create()) {
-			m.want = &modelStream{groups: map[string]*modelGroup{}}
+		} else if name := m.name("group"); !m.failed(s.makeGroup([]byte(name), minID, readUnknown)) {
+			m.want = &modelStream{groups: map[string]*modelGroup{name: newModelGroup(minID)}}
+		} else if s.found {
+			m.tb.Fatal("there is a stream without its group")
 		}
 		return
 	}

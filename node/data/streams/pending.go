@@ -72,7 +72,11 @@ func (b *big) deliver(g *group, p *pending) (gained bool, err error) {
 		m.Delete(mine.owed(g.number, before.consumer, p.id))
 		b.tally(g.number, before.consumer, 0, -1)
 		b.tally(g.number, p.consumer, 0, 1)
+	default:
+		b.tally(g.number, p.consumer, 0, 0)
 	}
+	b.more.oldest = min(b.more.oldest, p.delivered-b.base())
+	g.oldest = min(g.oldest, p.delivered)
 	return gained, nil
 }
 
@@ -95,22 +99,46 @@ func (b *big) ack(g *group, id ID) bool {
 // tally counts what is pending more in a group, and for one of its consumers. The records get to know it
 // when another one is counted, or by flush: most commands are about one consumer.
 func (b *big) tally(group, consumer uint32, inGroup, owed int) {
-	if b.more.group != group || b.more.consumer != consumer {
+	if b.more.group != group {
 		b.flush()
-		b.more.group, b.more.consumer = group, consumer
+		b.more.group, b.more.oldest = group, undelivered
+	}
+	if b.more.consumer != consumer {
+		b.flushOwed()
+		b.more.consumer = consumer
 	}
 	b.more.inGroup += inGroup
 	b.more.owed += owed
 }
 
 func (b *big) flush() {
-	if b.more.inGroup != 0 {
-		b.groupRecord(b.more.group).addPending(b.more.inGroup)
+	if b.more.group == 0 {
+		return
 	}
+	if b.more.inGroup != 0 || b.more.oldest != undelivered {
+		r := b.groupRecord(b.more.group)
+		r.addPending(b.more.inGroup)
+		r.setOldest(min(r.oldest(), b.more.oldest))
+	}
+	b.flushOwed()
+	b.more = counted{}
+}
+
+func (b *big) flushOwed() {
 	if b.more.owed != 0 {
 		b.consumerRecord(b.more.group, b.more.consumer).addPending(b.more.owed)
+		b.more.owed = 0
 	}
-	b.more = counted{}
+}
+
+// setOldest notes that nothing pending in a group was delivered before a time. It is no change that anybody
+// else could see, and receivers have their own.
+func (b *big) setOldest(g *group, at int64) {
+	b.flush()
+	if g.oldest = at; at != undelivered {
+		at -= b.base()
+	}
+	b.groupRecord(g.number).setOldest(at)
 }
 
 // eachPending calls f for what is pending in a group, in the order of IDs from one on, until f returns

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -142,7 +143,11 @@ func (s *stream) replyPendingList(g *group, q pendingQuery) {
 			r.Out = resp.AppendArray(r.Out, 0)
 			return
 		}
-		q.consumer = append([]byte(nil), q.consumer...)
+		q.consumer = bytes.Clone(q.consumer) // which is not nil, even if it is empty
+	}
+	if q.minIdle > 0 && g.oldest > r.Now-q.minIdle {
+		r.Out = resp.AppendArray(r.Out, 0)
+		return
 	}
 	s.reply(&pendingList{pendingQuery: q, group: append([]byte(nil), g.name...), now: r.Now})
 }

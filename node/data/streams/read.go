@@ -30,7 +30,10 @@ type readRun struct {
 	q readArgs
 	slice
 	reading
+	looks  int           // steps of a scan for what is idle that are left
 	partly bool          // what is pending was not looked at to its end
+	huge   bool          // it was woken for an entry that takes more than one run
+	given  int           // entries so far
 	again  time.Duration // after so long there may be something to claim; 0: never
 }
 
@@ -51,8 +54,14 @@ func (x *reading) End() {
 // names no more: with 256, of which each got a consumer, its lock took 1.3 ms.
 const readsAtOnce = 64
 
-// A command that has waited is served with so many entries, and bytes, of each key at most.
+// A command that has waited is served with so many entries, and about so many bytes, at most.
 const wokenEntries, wokenBytes = 256, 64 << 10
+
+// hugeStrings and hugeBytes are what no entry has that a command is served with under the lock of who has brought it.
+const hugeStrings, hugeBytes = 4 << 10, 256 << 10
+
+// isHuge reports whether an entry has very many strings, or bytes that are copied.
+func (e *entry) isHuge() bool { return e.strings() > hugeStrings || len(e.coded) > hugeBytes }
 
 func readStreams(r *exec.Request, grouped bool) {
 	q, problem := parseRead(r.Args, grouped)
@@ -64,7 +73,7 @@ func readStreams(r *exec.Request, grouped bool) {
 		r.Fail(ErrReadAwaits)
 		return
 	}
-	x := readRun{r: r, q: q}
+	x := readRun{r: r, q: q, looks: scannedAtOnce}
 	locks := r.LockKeys()
 	defer locks.Release()
 	if locks.AtOnce = readsAtOnce; q.blocks {
@@ -116,10 +125,10 @@ func (x *readRun) run(locks *exec.KeyLocks) {
 	x.finish(locks, t)
 }
 
-// mayGoOn reports whether this run has done little enough for another key. A command that has waited has one run, and
-// what it does is bounded.
+// mayGoOn reports whether this run has done little enough for another key. A command that has
+// waited, or is to wait, has one run, and what it does is bounded.
 func (x *readRun) mayGoOn() bool {
-	return x.r.Woken || x.steps > shortSteps/2 && len(x.Bytes) < shortBytes/2
+	return x.r.Woken || x.q.blocks && x.answered == 0 || x.steps > shortSteps/2 && len(x.Bytes) < shortBytes/2
 }
 
 // stop has the command go on later from the i-th key.
@@ -136,6 +145,9 @@ func (x *readRun) stop(locks *exec.KeyLocks, i int) {
 func (x *readRun) finish(locks *exec.KeyLocks, t engine.Txn) {
 	r := x.r
 	switch {
+	case x.answered == 0 && x.huge:
+		r.Postponed = true
+		return
 	case x.answered == 0 && x.q.blocks:
 		x.await(t)
 		return
@@ -251,7 +263,13 @@ func (x *readRun) read(t engine.Txn, key []byte, i int) (ok bool) {
 	from, _ := behind.next()
 	start, a := len(x.Bytes), rangeReply{rangeQuery: rangeQuery{from: from, to: maxID, count: x.q.count}}
 	if x.r.Woken {
-		a.count = s.woken(from, a.count)
+		if x.hasEnough(0) {
+			return true
+		}
+		if a.count = x.woken(&s.view, from); a.count == 0 {
+			x.huge = true
+			return true
+		}
 		x.steps, x.slice.bytes = math.MaxInt, math.MaxInt
 	}
 	for a.rewind(); !a.next(&s.view, &x.slice); {
@@ -265,16 +283,26 @@ func (x *readRun) read(t engine.Txn, key []byte, i int) (ok bool) {
 	}
 	x.Insert(start, x.headOf(key, a.n))
 	x.answered++
+	x.given += a.n
 	return true
 }
 
-// woken returns how many of the next entries, at most left, a command that has waited is served with.
-func (v *view) woken(from ID, left int) (n int) {
-	bytes := 0
+// hasEnough reports whether a command that has waited gets no more, with some entries besides those of earlier keys.
+func (x *readRun) hasEnough(entries int) bool {
+	return x.given+entries >= wokenEntries || len(x.Bytes) >= wokenBytes
+}
+
+// woken returns how many of the next entries of a key a command that has waited is served with. 0: the first one is
+// huge.
+func (x *readRun) woken(v *view, from ID) (n int) {
+	bytes, most := len(x.Bytes), min(x.q.count, wokenEntries-x.given)
 	v.each(from, func(_ ID, e entry) bool {
+		if e.isHuge() {
+			return false
+		}
 		n++
 		bytes += e.bytes() + e.strings()*exec.LineRoom/4
-		return n < min(left, wokenEntries) && bytes < wokenBytes
+		return n < most && bytes < wokenBytes
 	})
 	return n
 }

@@ -38,9 +38,6 @@ type opened struct {
 	idle, count int64
 }
 
-// deliveredAtOnce is how many entries are delivered in one run: about 0.1 ms.
-const deliveredAtOnce = 64
-
 // deliverer is one run of a delivery.
 type deliverer struct {
 	*delivery
@@ -49,6 +46,7 @@ type deliverer struct {
 	g     *group
 	k     consumer
 	start int // where its text begins in the slice
+	news  int // where that of its own entries begins, behind the rest of one that an earlier run has noted
 	due   []due
 	whole bool // the delivery ends with this run
 }
@@ -85,7 +83,11 @@ func (x *readRun) deliver(t engine.Txn, key []byte, i int) (ok, done bool) {
 		r.Fail(noGroupToRead(key, x.q.group))
 		return false, true
 	}
-	d := deliverer{delivery: &x.delivery, x: x, s: &s, g: &g, start: len(x.Bytes), whole: true}
+	x.steps -= deliverSteps
+	if r.Leaves(t, engine.TypeStream, x.q.group, key) {
+		return true, true
+	}
+	d := deliverer{delivery: &x.delivery, x: x, s: &s, g: &g, start: len(x.Bytes), news: len(x.Bytes), whole: true}
 	d.begin(i)
 	begun, err := len(r.Out), d.findConsumer()
 	if err == nil && d.look() {
@@ -134,6 +136,7 @@ func (d *deliverer) findConsumer() (err error) {
 		d.k.seen = r.Now
 		return nil
 	}
+	d.x.steps -= deliverSteps
 	if d.k, err = d.s.createConsumer(d.g, d.x.q.consumer, r.Now); err == nil {
 		r.Notify(keyevent.Stream, "xgroup-createconsumer", d.s.key)
 	}
@@ -146,7 +149,7 @@ func (d *deliverer) look() bool {
 	if d.history || x.q.minIdle == noIdle || d.idle.done {
 		return true
 	}
-	if !d.idle.scan(&d.s.view, d.g, x.r.Now, x.q.minIdle, x.q.count) {
+	if !d.idle.scan(&d.s.view, d.g, x.r.Now, x.q.minIdle, x.q.count, &x.looks) {
 		if d.whole = x.r.Woken; !d.whole {
 			return false
 		}
@@ -166,6 +169,7 @@ func (d *deliverer) make() (err error) {
 		if d.whole = d.add(&e); !d.whole {
 			return nil
 		}
+		d.news = len(d.x.Bytes)
 	}
 	switch {
 	case d.history:
@@ -208,7 +212,7 @@ func (d *deliverer) noted(p pending, h how) {
 func (d *deliverer) hasEnough() bool {
 	x := d.x
 	if x.r.Woken {
-		return len(d.due) >= wokenEntries || len(x.Bytes)-d.start >= wokenBytes
+		return x.hasEnough(len(d.due))
 	}
 	d.whole = len(d.due) < deliveredAtOnce && !x.full()
 	return !d.whole
@@ -221,8 +225,15 @@ func (d *deliverer) makeFresh() {
 		return
 	}
 	d.s.each(from, func(id ID, e entry) bool {
-		return d.left > 0 && !d.hasEnough() && d.deliver(&e, pending{id: id}, fresh)
+		return d.left > 0 && !d.hasEnough() && !d.isTooMuch(&e) && d.deliver(&e, pending{id: id}, fresh)
 	})
+}
+
+// isTooMuch reports whether an entry takes more than the one run of a command that has waited.
+func (d *deliverer) isTooMuch(e *entry) bool {
+	too := d.x.r.Woken && e.isHuge()
+	d.x.huge = d.x.huge || too
+	return too
 }
 
 // makeHistory makes the text of what is pending for the consumer.
@@ -255,7 +266,7 @@ func (d *deliverer) makeClaims() bool {
 		c.next++
 		p, was := d.s.pending(d.g, id)
 		e, there := d.s.entry(id)
-		if was && there && !d.deliver(&e, p, claimed) {
+		if was && there && (d.isTooMuch(&e) || !d.deliver(&e, p, claimed)) {
 			return false
 		}
 	}
@@ -279,13 +290,15 @@ func (d *deliverer) hasRoom() bool {
 		r.Fail(exec.ErrOOM)
 		return false
 	}
-	d.cut(0)
+	if len(d.due) > 0 { // otherwise it is the rest of an entry, which is noted
+		d.cut(0)
+	}
 	return true
 }
 
 // cut ends the delivery in front of an entry of this run, since there is no memory.
 func (d *deliverer) cut(i int) {
-	end := d.start
+	end := d.news
 	if i > 0 {
 		end = d.due[i-1].end
 	}
@@ -295,6 +308,9 @@ func (d *deliverer) cut(i int) {
 
 // note notes what was delivered. After an error nothing was.
 func (d *deliverer) note() (err error) {
+	if len(d.due) > 0 {
+		d.x.steps -= deliverSteps
+	}
 	news, active := false, false
 	var figures info
 	length := d.s.len()
@@ -358,5 +374,6 @@ func (d *deliverer) keep() {
 		x.Insert(d.start, x.headOf(d.s.key, d.n))
 		x.answered++
 	}
+	x.given += d.n
 	x.delivery = delivery{}
 }

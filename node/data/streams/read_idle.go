@@ -8,10 +8,14 @@ import (
 	"time"
 )
 
-// idleScan finds what is pending in a group and idle for long enough, for XREADGROUP with CLAIM: the entries that are
-// idle for longest. Pending entries have no order by time, so it looks at all of them, some in each run.
+// idleScan finds what is pending in a group and idle for long enough, for XREADGROUP with CLAIM:
+// the entries that are idle for longest. Pending entries have no order by time, so it looks at all
+// of them, some in each run. An order would take as much memory as they do, and time when they are
+// delivered and acknowledged. But the group knows a time before which nothing pending was
+// delivered: who asks again and again looks at none while that is too late. Each scan corrects it.
 type idleScan struct {
 	done    bool
+	oldest  int64    // of what it has looked at
 	from    ID       // of the pending entry where it goes on
 	found   idleHeap // in order when it is done
 	next    int      // of these, the one that is claimed next
@@ -29,27 +33,35 @@ func (a idleEntry) compare(b idleEntry) int {
 }
 
 const (
-	// scannedAtOnce is how many pending entries one run looks at, about, and existsCost how many of them the look for
-	// an entry counts for.
-	scannedAtOnce, existsCost = 2048, 24
+	// existsCost is how many steps of a scan the look for an entry counts for.
+	existsCost = 24
 	// maxClaimed is how many entries of a stream one XREADGROUP claims at most.
 	maxClaimed = 1024
 )
 
-// scan goes on with the scan, for what is idle for minIdle milliseconds and at most so many entries. It reports whether
-// that is all.
-func (c *idleScan) scan(v *view, g *group, now, minIdle int64, most int) (done bool) {
+// scan goes on with the scan, for what is idle for minIdle milliseconds and at most so many
+// entries, as far as there are steps left, of which it takes some. It reports whether that is all.
+func (c *idleScan) scan(v *view, g *group, now, minIdle int64, most int, steps *int) (done bool) {
 	most = min(most, maxClaimed)
-	latest, steps := int64(math.MinInt64), scannedAtOnce
+	latest := int64(math.MinInt64)
 	if minIdle <= now {
 		latest = now - minIdle
 	}
-	c.done = true
+	if c.done = true; c.from.isZero() {
+		if latest < g.oldest {
+			if g.oldest != undelivered {
+				c.soonest = g.oldest
+			}
+			return true
+		}
+		c.oldest = undelivered
+	}
 	v.eachPending(g, nil, c.from, func(p pending) bool {
-		if steps--; steps < 0 {
+		if *steps--; *steps < 0 {
 			c.from, c.done = p.id, false
 			return false
 		}
+		c.oldest = min(c.oldest, p.delivered)
 		x := idleEntry{p.delivered, p.id}
 		switch {
 		case p.delivered > latest:
@@ -58,12 +70,13 @@ func (c *idleScan) scan(v *view, g *group, now, minIdle int64, most int) (done b
 			}
 		case len(c.found) == most && x.compare(c.found[0]) > 0:
 		default:
-			steps -= existsCost
+			*steps -= existsCost
 			c.take(v, x, most)
 		}
 		return true
 	})
 	if c.done {
+		v.setOldest(g, c.oldest)
 		slices.SortFunc(c.found, idleEntry.compare)
 	}
 	return c.done
@@ -81,18 +94,22 @@ func (c *idleScan) take(v *view, x idleEntry, most int) {
 
 // after returns how long it takes until one more entry is idle for minIdle milliseconds, at least; 0: for ever.
 func (c *idleScan) after(now, minIdle int64) time.Duration {
-	since := now // what is delivered from now on
+	left := max(minIdle, idlePause) // what is delivered from now on
 	if c.soonest > 0 {
-		since = min(since, c.soonest)
+		left = min(left, max(minIdle-(now-c.soonest), 1))
 	}
-	if left := minIdle - (now - since); left < longestIdle {
-		return time.Duration(max(left, 1)) * time.Millisecond
+	if left < longestIdle {
+		return time.Duration(left) * time.Millisecond
 	}
 	return 0
 }
 
-// longestIdle is more milliseconds than any command waits.
-const longestIdle = int64(200 * 365 * 24 * time.Hour / time.Millisecond)
+const (
+	// idlePause is how many milliseconds a command waits at least that has found nothing pending.
+	idlePause = 20
+	// longestIdle is more milliseconds than any command waits.
+	longestIdle = int64(200 * 365 * 24 * time.Hour / time.Millisecond)
+)
 
 // idleHeap has the entry on top that is idle for the shortest time.
 type idleHeap []idleEntry

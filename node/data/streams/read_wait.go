@@ -76,7 +76,7 @@ func seek(t engine.Txn, key []byte, s exec.Sought) (f exec.Found) {
 	v := look(t, key)
 	f.Position = positionOf(v.meta().last)
 	if s.Group != nil {
-		f.Ready, f.Again = v.hasFor(s.Group, s.MinIdle, t.Now())
+		f.Ready, f.Again = v.hasFor(&s, t.Now())
 		return f
 	}
 	q := readArgs{ids: [][]byte{s.ID}}
@@ -89,11 +89,12 @@ func seek(t engine.Txn, key []byte, s exec.Sought) (f exec.Found) {
 	return exec.Found{Ready: found && id.less(latest), Position: positionOf(id), ID: appendID(nil, id)}
 }
 
-// hasFor reports whether the stream has something for a group, or an error because there is no such group.
-func (v *view) hasFor(name []byte, minIdle, now int64) (ready bool, again time.Duration) {
+// hasFor reports whether the stream has something for a group, or an error because there is no such group. If it has
+// more pending entries than one look takes, the command reads them all, and waits only when it has done so.
+func (v *view) hasFor(s *exec.Sought, now int64) (ready bool, again time.Duration) {
 	g, found := group{}, false
 	if v.found {
-		g, found = v.group(name)
+		g, found = v.group(s.Group)
 	}
 	if !found {
 		return true, 0
@@ -101,12 +102,22 @@ func (v *view) hasFor(name []byte, minIdle, now int64) (ready bool, again time.D
 	if latest, any := v.latest(); any && g.last.less(latest) {
 		return true, 0
 	}
-	if minIdle == noIdle {
+	if s.MinIdle < 0 {
 		return false, 0
 	}
 	var c idleScan
-	if done := c.scan(v, &g, now, minIdle, 1); !done || len(c.found) > 0 {
+	left := scannedAtOnce - *s.Looks
+	done := c.scan(v, &g, now, s.MinIdle, 1, &left)
+	*s.Looks = scannedAtOnce - left
+	switch {
+	case len(c.found) > 0, !done && s.Waited == 0:
 		return true, 0
+	case !done:
+		return false, longPause + time.Duration(g.pending/scannedAtOnce)*longPause/100
 	}
-	return false, c.after(now, minIdle)
+	return false, c.after(now, s.MinIdle)
 }
+
+// longPause is how long a command waits at least that has read very many pending entries in vain: to read them again
+// takes a hundredth of the time, about.
+const longPause = time.Second

@@ -1,17 +1,12 @@
 package streams
 
 import (
+	"math"
+
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/shape"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
-)
-
-// What one lock appends to a reply at most. A short reply is made under the lock of its command, and a
-// long one in slices, from a pin.
-const (
-	shortSteps, shortBytes = 2048, 128 << 10
-	sliceSteps, sliceBytes = 1024, 32 << 10
 )
 
 // A string or an entry is one step. What takes more:
@@ -20,6 +15,7 @@ const (
 	pendingSteps = 3  // a pending entry
 	groupSteps   = 4  // a group or a consumer
 	lookupSteps  = 4  // to find one by its name
+	deliverSteps = 16 // to look for what a consumer gets of a stream, to note it, and to make the consumer
 )
 
 // slice is a part of a reply that is made under one lock.
@@ -108,15 +104,18 @@ type answer interface {
 	appendHead(dst []byte) []byte
 }
 
-// reply answers with a: under the present lock if it is short, otherwise in slices, from a pin and from its
-// beginning.
+// reply answers with a: under the present lock if it is short, as that of a packed stream always is, otherwise in
+// slices, from a pin and from its beginning.
 func (s *stream) reply(a answer) {
 	r := s.r
 	w := newSlice(r)
-	w.steps, w.bytes = shortSteps, shortBytes
+	w.steps, w.bytes = math.MaxInt, math.MaxInt
+	v, big := s.parts()
+	if big {
+		w.steps, w.bytes = shortSteps, shortBytes
+	}
 	a.rewind()
-	done := a.next(&s.view, &w)
-	if v, big := s.parts(); !done && big {
+	if done := a.next(&s.view, &w); !done {
 		w.Drop()
 		r.Worker.KeepBody(w.Bytes)
 		replyPinned(r, v, a)

@@ -5,13 +5,6 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// What one run of a command does at most: about 0.1 ms.
-const (
-	checkedAtOnce = 2048 // IDs that are parsed
-	changedAtOnce = 64   // entries and pending entries that are changed by their IDs
-	groupsAtOnce  = 256  // in which a reference is looked for
-)
-
 // lockRun locks the partition of the command's key for its next run. If ok is false, the request is
 // taken care of.
 func lockRun(r *exec.Request) (locks exec.KeyLocks, t engine.Txn, ok bool) {

@@ -157,6 +157,8 @@ type stream struct {
 
 	expireAt int64
 	staged   *staging // not nil: has the payload of a long entry
+	noting   noting   // what is left of it
+	goesOn   bool     // it is to be added in another run
 	changed  bool
 	renewed  bool // its meta has changed
 	shrinks  bool // an entry or a group was removed

@@ -3,6 +3,7 @@ package streams
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -131,18 +132,21 @@ func BenchmarkEach(b *testing.B) {
 	b.ReportMetric(took.median(1000), "ns/entry")
 }
 
-// BenchmarkPending reads 200,000 entries as consumers of a group, 100 at a time, and acknowledges them.
+// BenchmarkPending reads 200,000 entries as consumers of a group, 100 at a time, and acknowledges
+// them, in their order or in any.
 func BenchmarkPending(b *testing.B) {
 	for _, consumers := range []int{1, 10, 1000} {
-		b.Run(fmt.Sprint(consumers), func(b *testing.B) {
-			for b.Loop() {
-				benchPending(b, consumers)
-			}
-		})
+		for _, random := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%d/random=%t", consumers, random), func(b *testing.B) {
+				for b.Loop() {
+					benchPending(b, consumers, random)
+				}
+			})
+		}
 	}
 }
 
-func benchPending(b *testing.B, consumers int) {
+func benchPending(b *testing.B, consumers int, random bool) {
 	x := newBench(b)
 	defer x.t.Unlock()
 	name := func(i int) []byte { return fmt.Append(nil, "consumer-", i%consumers) }
@@ -177,7 +181,14 @@ func benchPending(b *testing.B, consumers int) {
 	}
 	b.ReportMetric(float64(x.bytes()-before)/n, "B/entry")
 	b.ReportMetric(set.median(atOnce), "set-ns/entry")
-	for i := range n {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	if random {
+		order = rand.New(rand.NewPCG(1, 1)).Perm(n)
+	}
+	for _, i := range order {
 		begun := time.Now()
 		x.run(b, func(s *stream) {
 			g, _ := s.group([]byte("group"))

@@ -148,11 +148,10 @@ func (b *big) unpack(s *small) error {
 	return nil
 }
 
-// create makes an empty stream of a key that has none.
-func (s *stream) create() error {
-	s.change()
-	s.found, s.changed = true, true
-	return nil
+// drop deletes a stream that grow has made of none, since there is no memory for what it is to have.
+func (s *stream) drop() {
+	s.txn.Delete(s.key)
+	s.isBig, s.found, s.changed = false, false, false
 }
 
 // setInfo sets last, maxDeleted and added, as XSETID does. The stream is there.

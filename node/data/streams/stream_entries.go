@@ -76,8 +76,7 @@ func (s *stream) addBig(id ID, add func() error) error {
 	}
 	if err := add(); err != nil {
 		if s.shrinks = true; isNew {
-			s.txn.Delete(s.key)
-			s.isBig, s.found, s.changed = false, false, false
+			s.drop()
 		}
 		return err
 	}
@@ -111,7 +110,14 @@ func (s *stream) addLong(id ID, fields [][]byte) error {
 	})
 }
 
-// noteLong notes an entry with a long payload.
+// noting is a long entry of which some bytes are noted.
+type noting struct {
+	id     ID
+	offset int // in the payload, and behind it in the strings
+	all    int // bytes; 0: there is no such entry
+}
+
+// noteLong notes an entry with a long payload. Who holds the partition notes its bytes then, in runs (noteMore).
 func (s *stream) noteLong(id ID, l *long) {
 	switch all := l.all(); {
 	case !s.big.v.Fed():
@@ -122,12 +128,29 @@ func (s *stream) noteLong(id ID, l *long) {
 	default:
 		s.beginUnit()
 		s.note(appendStub(s.spare.delta, id, l))
-		for offset := 0; offset < all; {
-			s.send()
-			piece := l.piece(offset, maxPiece)
-			s.note(appendFill(s.spare.delta, id, offset, piece))
-			offset += len(piece)
+		s.noting = noting{id: id, all: all}
+		if s.r == nil || s.r.Hold == nil {
+			s.noteMore(all)
 		}
+	}
+}
+
+// noteMore notes so many bytes of a long entry, or a few more.
+func (s *stream) noteMore(most int) {
+	x := &s.noting
+	if x.all == 0 {
+		return
+	}
+	_, e, _ := s.find(x.id)
+	l := s.longAt(&e)
+	for end := x.offset + most; x.offset < min(end, x.all); {
+		s.send()
+		piece := l.piece(x.offset, maxPiece)
+		s.note(appendFill(s.spare.delta, x.id, x.offset, piece))
+		x.offset += len(piece)
+	}
+	if x.offset == x.all {
+		*x = noting{}
 	}
 }
 

@@ -24,6 +24,7 @@ var programs = map[string]ownSteps{
 	"redislock":        {"github.com/bsm/redislock", redislockSteps},
 	"redis_rate":       {"github.com/go-redis/redis_rate/v10", redisRateSteps},
 	"asynq":            {"github.com/hibiken/asynq", asynqSteps},
+	"centrifuge":       {"github.com/centrifugal/centrifuge", centrifugeSteps},
 	"go-redis-streams": {"github.com/redis/go-redis/v9", streamSteps},
 }
 

@@ -2,10 +2,12 @@ import java.io.File;
 import java.io.IOException;
 import java.util.Objects;
 import java.util.concurrent.Callable;
+import java.util.function.IntConsumer;
 
 /** The result protocol of ../README.md. */
 final class Report {
     private static final long RECONNECT_MILLIS = 20_000;
+    static final long WORK_MILLIS = 60_000; // for what others do, on a busy machine
 
     interface Step {
         void run() throws Exception;
@@ -20,10 +22,10 @@ final class Report {
         }
     }
 
-    /** Prints a library's version, which its file's name ends in. */
-    static void version(Class<?> library) throws Exception {
-        File jar = new File(library.getProtectionDomain().getCodeSource().getLocation().toURI());
-        System.out.println("version " + jar.getName().replaceAll("^[a-z-]+-|\\.jar$", ""));
+    /** Returns a library's version, which its file's name ends in. */
+    static String version(Class<?> library) {
+        String jar = new File(library.getProtectionDomain().getCodeSource().getLocation().getPath()).getName();
+        return jar.replaceAll("^[a-z0-9_-]+-|\\.jar$", "");
     }
 
     static void step(String name, Step step) {
@@ -55,9 +57,41 @@ final class Report {
         }
     }
 
+    /** Has the driver replace the cluster's nodes, and repeats work(i) until it has done so. Returns how often. */
+    static int whileReplaced(IntConsumer work) throws Exception {
+        System.out.println("replace");
+        System.in.read(); // it begins
+        int i = 0;
+        do {
+            work.accept(i++);
+            Thread.sleep(10);
+        } while (System.in.available() == 0);
+        System.in.read();
+        return i;
+    }
+
+    /** Repeats work in a thread of its own. An error fails the program. */
+    static void loop(Runnable work) {
+        Thread thread = new Thread(() -> {
+            try {
+                while (true) {
+                    work.run();
+                }
+            } catch (RuntimeException e) {
+                System.out.println(("FAIL in a thread: " + e).replace('\n', ' '));
+            }
+        });
+        thread.setDaemon(true);
+        thread.start();
+    }
+
     /** Repeats an attempt until it succeeds: until the proxy is back it may fail. */
     static <T> T untilItWorks(Callable<T> attempt) throws Exception {
-        for (long deadline = System.currentTimeMillis() + RECONNECT_MILLIS;; Thread.sleep(20)) {
+        return untilItWorks(attempt, RECONNECT_MILLIS);
+    }
+
+    static <T> T untilItWorks(Callable<T> attempt, long millis) throws Exception {
+        for (long deadline = System.currentTimeMillis() + millis;; Thread.sleep(20)) {
             try {
                 return attempt.call();
             } catch (RuntimeException e) {

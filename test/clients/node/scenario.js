@@ -9,11 +9,12 @@ export const TTL = 100;
 const PIPELINED = 500; // SETs, and as many GETs
 const WALKED = 300; // fields, and members
 const RECONNECT_MS = 20_000;
+export const WORK_MS = 60_000; // for what workers do, on a busy machine
 
-/** Prints the version of an installed package. */
-export function printVersion(name) {
-  const file = new URL(`node_modules/${name}/package.json`, import.meta.url);
-  console.log("version", JSON.parse(readFileSync(file)).version);
+/** Prints the versions of installed packages. */
+export function printVersion(...names) {
+  const file = (name) => new URL(`node_modules/${name}/package.json`, import.meta.url);
+  console.log("version", names.map((name) => JSON.parse(readFileSync(file(name))).version).join(", "));
 }
 
 /** Runs one step and prints its line. */
@@ -36,9 +37,22 @@ export async function restarted() {
   await once(process.stdin, "data");
 }
 
+/**
+ * Has the driver replace the cluster's nodes, and repeats work(i) until it has done so. Returns how often.
+ */
+export async function whileReplaced(work) {
+  console.log("replace");
+  await once(process.stdin, "data"); // it begins
+  let i = 0;
+  const replaced = once(process.stdin, "data").then(() => true);
+  do await work(i++);
+  while (!(await Promise.race([replaced, sleep(10, false)])));
+  return i;
+}
+
 /** Repeats an attempt until it succeeds: until the proxy is back it may fail. */
-export async function untilItWorks(attempt) {
-  for (const deadline = Date.now() + RECONNECT_MS; ; await sleep(20)) {
+export async function untilItWorks(attempt, ms = RECONNECT_MS) {
+  for (const deadline = Date.now() + ms; ; await sleep(20)) {
     try {
       return await attempt();
     } catch (e) {

@@ -1,13 +1,18 @@
 """The scenario of ../README.md, for a client of redis-py's interface, and the
 result protocol, for all programs here."""
 
+import ctypes
+import signal
+import subprocess
 import sys
+import threading
 import time
 
 TTL = 100
 PIPELINED = 500  # SETs, and as many GETs
 WALKED = 300  # fields, and members
 RECONNECT_SECONDS = 20
+WORK_SECONDS = 60  # for what workers do that start first, on a busy machine
 
 
 class Failure(Exception):
@@ -42,10 +47,31 @@ def restarted(how="restart"):
         raise Failure("the driver is gone")
 
 
-def until_it_works(attempt, errors):
+def while_replaced(work, pause=0.01):
+    """Has the driver replace the cluster's nodes, and repeats work(i) until it has done so.
+    Returns how often."""
+    restarted("replace")  # it begins
+    done = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.readline(), done.set()), daemon=True).start()
+    i = 0
+    while True:
+        work(i)
+        i += 1
+        if done.wait(pause):
+            return i
+
+
+def start(*command):
+    """Starts a process that is killed when this one ends. What it prints goes to the driver, as problems."""
+    libc = ctypes.CDLL(None)
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr,
+                            preexec_fn=lambda: libc.prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG
+
+
+def until_it_works(attempt, errors, seconds=RECONNECT_SECONDS):
     """Repeats attempt while it raises one of errors, which a library may do until
     the proxy is back."""
-    deadline = time.monotonic() + RECONNECT_SECONDS
+    deadline = time.monotonic() + seconds
     while True:
         try:
             return attempt()

@@ -1,0 +1,141 @@
+package broker
+
+import (
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+)
+
+// A channel may move on before all receivers have followed. What those have not got, its next owner keeps for them: the
+// node in the middle takes it out of its backlog, and hands it over behind the stand-ins.
+//
+//	old node    m1        receiver: m1 … ends there, and follows to the newest owner that it has heard of
+//	middle         m2     Missed ─▶ DUNLIN MISSED ═▶ new node: Miss
+//	new node          m3  Follow: m2 m3
+//
+// Who was live in the middle has got it, and who was live at the new node before gets it there at
+// once, ahead of what is published there.
+
+// Missed is a message that some receivers have not got.
+type Missed struct {
+	*Message // until done is called
+	By       []Origin
+}
+
+// missedMemory is what a Missed takes beside its message and originSize for each receiver, in bytes.
+const missedMemory = 64
+
+// Missed takes from the backlogs what was published on the channels for which keep holds, which
+// this node has lost, and returns what receivers have not got that are expected to follow, in the
+// order of publishing. began is the epoch since which the node had a channel. What it has no memory
+// for counts as lost. It is called ahead of Told. rest is called when no lock is held, and Missed
+// ends if that returns false. The caller calls done when it has used the list.
+func (b *Broker) Missed(
+	keep func(channel string) bool, began func(channel string) uint64, rest func() (goOn bool),
+) (list []Missed, done func()) {
+	size := int64(0)
+	for i := range b.stripes {
+		size += b.takeMissed(&b.stripes[i], &list, keep, began)
+		if !rest() {
+			break
+		}
+	}
+	return list, func() {
+		for _, m := range list {
+			m.Release()
+		}
+		b.room.give(size)
+	}
+}
+
+// takeMissed is Missed for a stripe. It returns what the list takes there. A stripe has few messages: all backlogs
+// together take maxBacklog.
+func (b *Broker) takeMissed(
+	s *stripe, list *[]Missed, keep func(string) bool, began func(string) uint64,
+) (size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.backlog[:0]
+	for _, k := range s.backlog {
+		channel := string(k.message.Channel)
+		if !keep(channel) {
+			left = append(left, k)
+			continue
+		}
+		by := s.missedBy(&k, began(channel))
+		b.keeping.Add(-k.size())
+		need := int64(missedMemory + originSize*len(by))
+		switch {
+		case len(by) == 0:
+		case b.room.take(need):
+			size += need
+			k.message.uses.Add(1)
+			*list = append(*list, Missed{k.message, by})
+		default:
+			b.lost.Add(1)
+		}
+		k.message.Release()
+	}
+	clear(s.backlog[len(left):])
+	s.backlog = left
+	return size
+}
+
+// missedBy returns who has not got a message of the backlog, and is expected to follow.
+func (s *stripe) missedBy(k *kept, began uint64) (by []Origin) {
+	if k.only == nil && k.epoch != began {
+		return nil
+	}
+	for _, in := range s.topics[k.message.Kind][string(k.message.Channel)] {
+		of := in.receiver.Origin
+		switch {
+		case !in.ahead || of == (Origin{}) || in.receiver.closed.Load() || slices.Contains(by, of):
+		case k.only != nil && !slices.Contains(k.only, of):
+		case slices.ContainsFunc(k.early, func(rc *Receiver) bool { return rc.Origin == of }):
+		default:
+			by = append(by, of)
+		}
+	}
+	return by
+}
+
+// Miss keeps a message of the owner before for the receivers that have not got it, until they
+// follow here. Those that are live get it at once. epoch is the one since which this node has the
+// channel. It returns false if there is no room.
+func (b *Broker) Miss(kind pubsub.Kind, channel, payload []byte, by []Origin, epoch uint64) (ok bool) {
+	m := b.newMessage(kind, channel, payload)
+	if m == nil {
+		b.lost.Add(1)
+		return false
+	}
+	defer m.Release()
+	_, s := b.stripeOf(channel)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := kept{message: m, epoch: epoch, only: make([]Origin, 0, len(by))}
+	for _, of := range by {
+		i := slices.IndexFunc(s.topics[kind][string(channel)], func(in interest) bool {
+			return in.receiver.Origin == of && !in.ahead && !in.receiver.closed.Load()
+		})
+		if i >= 0 {
+			s.topics[kind][string(channel)][i].receiver.push(m)
+		} else {
+			k.only = append(k.only, of)
+		}
+	}
+	if len(k.only) == 0 {
+		return true
+	}
+	if b.keeping.Add(k.size()) > maxBacklog {
+		b.keeping.Add(-k.size())
+		s.overrun = max(s.overrun, epoch)
+		b.lost.Add(1)
+		return false
+	}
+	m.uses.Add(1)
+	s.backlog = append(s.backlog, k)
+	return true
+}
+
+// Lose counts messages that could not be handed over.
+func (b *Broker) Lose(n int) { b.lost.Add(uint64(n)) }

@@ -1,0 +1,75 @@
+package broker
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+)
+
+// TestMissed: what a receiver has got by a pattern it did not miss, and what was handed over is
+// gone here. Those who are live at the next owner get it at once. All memory comes back.
+func TestMissed(t *testing.T) {
+	middle, _ := newBroker()
+	next, _ := newBroker()
+	const began, moved = 4, 5
+	c := []byte("c")
+	late, live, byPattern := receiver(), receiver(), receiver()
+	late.Origin, live.Origin, byPattern.Origin = Origin{7, 0}, Origin{7, 1}, Origin{7, 2}
+	middle.Expect(Told{late.Origin, pubsub.Channel, "c", 1})
+	middle.Expect(Told{live.Origin, pubsub.Channel, "c", 1})
+	middle.Listen(byPattern, pubsub.Pattern, []byte("*"), 1)
+	say := func(channel, payload string, epoch uint64) {
+		t.Helper()
+		if _, ok := middle.Publish(pubsub.Channel, []byte(channel), []byte(payload), epoch); !ok {
+			t.Fatal("there is no memory")
+		}
+	}
+	say("c", "older", began-1)
+	say("c", "one", began)
+	middle.Expect(Told{byPattern.Origin, pubsub.Channel, "c", 1})
+	say("stays", "other", began)
+	say("c", "two", began)
+
+	next.ListenAs(Follow, live, pubsub.Channel, c, 1, moved)
+	list, done := middle.Missed(func(channel string) bool { return channel == "c" },
+		func(string) uint64 { return began }, goOn)
+	for _, m := range list {
+		next.Miss(m.Kind, m.Channel, m.Payload, m.By, moved)
+	}
+	done()
+	publishAs := func(payload string) { next.Publish(pubsub.Channel, c, []byte(payload), moved) }
+	publishAs("three")
+	wantPayloads(t, live, "one", "two", "three")
+	wantPayloads(t, byPattern, "older", "one", "other")
+	for _, rc := range []*Receiver{late, byPattern} {
+		if !next.ListenAs(Follow, rc, pubsub.Channel, c, 1, moved) {
+			t.Error("something was lost")
+		}
+	}
+	wantPayloads(t, late, "one", "two", "three")
+	wantPayloads(t, byPattern, "two", "three")
+	next.ListenAs(Follow, late, pubsub.Channel, c, 1, moved+1)
+	wantPayloads(t, late) // nothing twice
+	if list, done := middle.Missed(everything, func(string) uint64 { return began }, goOn); len(list) > 0 {
+		t.Errorf("%d messages are missed of channels that nobody follows", len(list))
+		done()
+	}
+
+	long := []byte(strings.Repeat("x", maxBacklog/2))
+	gone := Origin{8, 0}
+	if !next.Miss(pubsub.Channel, c, long, []Origin{gone}, moved) || next.Miss(pubsub.Channel, c, long, []Origin{gone}, moved) {
+		t.Error("the backlog has another bound")
+	}
+	last := receiver()
+	if next.Lost() != 1 || next.ListenAs(Follow, last, pubsub.Channel, c, 1, moved) {
+		t.Errorf("%d messages are lost, and who follows does not hear of that", next.Lost())
+	}
+	wantPayloads(t, last, "three")
+	for _, b := range []*Broker{middle, next} {
+		b.Forget()
+		if n := b.room.used.Load(); n != 0 || b.keeping.Load() != 0 {
+			t.Errorf("%d bytes stay charged, and %d in the backlog", n, b.keeping.Load())
+		}
+	}
+}

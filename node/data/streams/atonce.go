@@ -1,0 +1,23 @@
+//go:build !shortruns
+
+package streams
+
+// What one run of a command, or one lock, does at most: about 0.1 ms. With the build tag shortruns it does next to
+// nothing, so that tests with few entries take many runs.
+const (
+	checkedAtOnce   = 2048 // IDs that are parsed
+	changedAtOnce   = 64   // entries and pending entries that are changed by their IDs
+	groupsAtOnce    = 256  // in which a reference is looked for
+	deliveredAtOnce = 64   // entries
+	scannedAtOnce   = 2048 // steps of a look for what is idle: pending entries
+	claimSteps      = 320  // of a claim
+	trimSteps       = 1000
+	notedAtOnce     = 128 << 10 // bytes of an entry
+
+	// A short reply is made under the lock of its command, and a long one in slices, from a pin.
+	shortSteps, shortBytes = 2048, 128 << 10
+	sliceSteps, sliceBytes = 1024, 32 << 10
+
+	// Of a dump: entries, fields and pending entries that are read, and bytes that are written, about.
+	dumpSteps, dumpBytes = 512, 24 << 10
+)

@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// home is the partition that a gathered command stores in, while the command holds it: for a version that is compared,
+// and the one command that stores.
+type home struct {
+	hand
+	began uint64 // the epoch in which the node has gained the partition
+	ctx   *workContext
+}
+
+// atHome calls f with the command's home, when nobody else holds it and there is a place to compute. stored is
+// announced in the place of RESTORE's event. It returns errNotHome, having done nothing, if this node does not serve the
+// home any more.
+func (w *gatherRun) atHome(ctx context.Context, stored keyChange, f func(x *home) error) error {
+	var waited time.Duration
+	for {
+		var other *engine.Hold
+		fenced := false
+		err := w.compute(ctx, func() (err error) {
+			x := w.newHome(stored)
+			if other, fenced, err = x.enter(); other != nil || fenced || err != nil {
+				return err
+			}
+			defer x.leave()
+			return f(x)
+		})
+		switch {
+		case err != nil:
+			return err
+		case other != nil && !w.node.awaitHold(ctx, other, &waited):
+			return textError(exec.ErrHeld)
+		case fenced:
+			time.Sleep(fencedPause)
+		case other == nil:
+			return nil
+		}
+	}
+}
+
+func (w *gatherRun) newHome(stored keyChange) *home {
+	n := w.node
+	x := &home{hand: hand{node: n}}
+	x.equip(new(exec.Worker))
+	x.state.Executing = true
+	x.Partition, x.Database, x.Now = ring.Partition(w.slot), w.target, n.cfg.Group.UnixMilli()
+	x.ctx = &workContext{Context: n.ctx, node: n, partition: x.Partition, held: true, fences: n.fences.Load()}
+	x.Announce = func(class keyevent.Class, event string, database uint8, key []byte) {
+		if class == keyevent.Generic && event == "restore" {
+			class, event = stored.class, stored.event
+		}
+		n.events.note(class, event, database, key)
+	}
+	return x
+}
+
+// enter holds the partition, unless somebody else does, the node is fenced, or it does not serve the partition.
+//
+// No barrier waits for a goroutine: a table may take the partition while the hold begins. But whoever obeys a table
+// first publishes its view, and then looks for holds. So either the hold is found, and waited for, or the view that is looked
+// at behind it is the new one.
+func (x *home) enter() (other *engine.Hold, fenced bool, err error) {
+	n, p := x.node, x.Partition
+	if n.isFenced(n.cfg.Group.Clock()) {
+		return nil, true, nil
+	}
+	t := n.engine.Lock(x.Section(), x.Now)
+	if other = t.Holder(); other == nil {
+		x.Hold = t.HoldUnit()
+	}
+	t.Unlock()
+	if other != nil {
+		return other, false, nil
+	}
+	v := n.view.Load()
+	switch {
+	case v.Standing[p] != ownership.Serving:
+		err = errNotHome
+	case n.isFenced(n.cfg.Group.Clock()) || n.fences.Load() != x.ctx.fences:
+		fenced = true
+	default:
+		x.began = v.Began[p]
+		return nil, false, nil
+	}
+	x.Hold.End()
+	return nil, fenced, err
+}
+
+// version returns the version of a key.
+func (x *home) version(key []byte) []byte {
+	t := x.Hold.Lock()
+	defer t.Unlock()
+	return x.node.appendVersion(nil, x.began, false, t, key)
+}
+
+// restore stores a payload under a key. It returns the reply to RESTORE, valid until leave.
+func (x *home) restore(key, payload []byte, expireAt int64, replace bool) (reply []byte) {
+	args := [][]byte{[]byte("RESTORE"), key, expiryArg(expireAt), payload, []byte("ABSTTL"), []byte("REPLACE")}
+	if !replace {
+		args = args[:5]
+	}
+	return x.call(x.ctx, args...)
+}
+
+// remove deletes a key.
+func (x *home) remove(key []byte) (reply []byte) { return x.call(x.ctx, []byte("DEL"), key) }
+
+// leave ends the hold.
+func (x *home) leave() {
+	if x.later != nil { // behind a panic
+		x.later.End()
+		x.later = nil
+	}
+	x.EndScripted()
+	x.Hold.End()
+}

@@ -1,0 +1,184 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// A command that changes several of its keys has their owners hold the partitions, looks in all of
+// them, and then changes them (internal/member, reserve.go). Everybody reserves in the order of the
+// partitions, so nobody waits for somebody who waits for him. As long as it looks, the command can
+// end at any moment and begin anew.
+
+const (
+	// lookPatience is how long a command takes at most until it has looked everywhere, before it
+	// begins anew: less than what it has reserved lasts.
+	lookPatience = time.Second
+	// changePatience is how long the owners have then to do what they are told.
+	changePatience = 3 * time.Second
+)
+
+var (
+	errAnew   = errors.New("nothing is executed, and the partitions are not reserved any more")
+	errSilent = errors.New("a node does not answer, and may have executed what it was told")
+)
+
+// attempt is one try to reserve the partitions of a command.
+type attempt struct {
+	*gatherRun
+	ctx    context.Context
+	limit  *time.Timer           // ends ctx
+	leave  func() bool           // has ctx not end with the client any more
+	conns  map[string]*reserving // by the address of the node
+	places map[uint16]*reserving // by partition
+}
+
+// reserving is a connection over which partitions are reserved.
+type reserving struct {
+	*lender
+	stop   func() bool
+	left   int  // partitions
+	broken bool // it is not in step, or what was changed there is to be undone
+}
+
+// reserving calls f until it does not return errAnew.
+func (w *gatherRun) reserving(ctx context.Context, f func(a *attempt) error) error {
+	for {
+		if err := w.attempt(ctx, f); !errors.Is(err, errAnew) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(loanPause):
+		}
+	}
+}
+
+func (w *gatherRun) attempt(ctx context.Context, f func(a *attempt) error) error {
+	a := &attempt{gatherRun: w, conns: make(map[string]*reserving), places: make(map[uint16]*reserving)}
+	own, cancel := context.WithCancel(w.node.ctx)
+	defer cancel()
+	a.ctx = own
+	a.limit = time.AfterFunc(lookPatience, cancel)
+	defer a.limit.Stop()
+	a.leave = context.AfterFunc(ctx, cancel)
+	defer a.leave()
+	defer a.end()
+	return f(a)
+}
+
+// reserve reserves the partition of a key, and returns the reply to a command on the key, which is
+// copied. If that is an error, reserve returns it as a textError; all other errors are errAnew.
+func (a *attempt) reserve(key []byte, args ...[]byte) (reply []byte, err error) {
+	p := ring.PartitionOf(key)
+	for {
+		t := a.node.view.Load().Table
+		if t == nil {
+			return nil, errAnew
+		}
+		c := a.places[p]
+		if c == nil {
+			if c, err = a.connect(t.OwnerOf(p).Addr); err != nil {
+				return nil, errAnew
+			}
+		}
+		reply, err = c.Reserve(a.database, args...)
+		switch {
+		case err == nil, isRefusal(err) && !mayAskAgain(err):
+			if a.places[p] == nil {
+				a.places[p] = c
+				c.left++
+			}
+			return bytes.Clone(reply), answered(err)
+		case !isRefusal(err):
+			c.broken = true
+			return nil, errAnew
+		}
+		select {
+		case <-a.ctx.Done():
+			return nil, errAnew
+		case <-time.After(loanPause):
+		}
+	}
+}
+
+// connect returns the command's connection to a node.
+func (a *attempt) connect(addr string) (*reserving, error) {
+	if c := a.conns[addr]; c != nil {
+		if c.broken {
+			return nil, errAnew
+		}
+		return c, nil
+	}
+	p := a.node.lenders.take(addr)
+	if p == nil {
+		var err error
+		if p, err = a.node.lenders.dial(a.ctx, addr); err != nil {
+			return nil, err
+		}
+	}
+	c := &reserving{lender: p, stop: context.AfterFunc(a.ctx, p.cancel)}
+	a.conns[addr] = c
+	return c, nil
+}
+
+// change begins the part that nobody stops. It returns errAnew if the time to look is over.
+func (a *attempt) change() error {
+	if !a.leave() || !a.limit.Stop() {
+		return errAnew
+	}
+	a.limit.Reset(changePatience)
+	return nil
+}
+
+// within executes a command on a key in its partition, which is reserved. The reply is valid until
+// the next one of that node. An error reply is returned as a textError. errAnew: the partition is
+// not reserved any more. errSilent: nobody knows whether the command was executed.
+func (a *attempt) within(further member.Further, key []byte, args ...[]byte) (reply []byte, err error) {
+	c := a.places[ring.PartitionOf(key)]
+	if c.broken {
+		return nil, errAnew
+	}
+	reply, err = c.Within(further, args...)
+	switch {
+	case err != nil && !isRefusal(err):
+		c.broken = true
+		return nil, errSilent
+	case err != nil && strings.HasPrefix(textOf(err), member.Lapsed):
+		c.left--
+		return nil, errAnew
+	}
+	if further != member.GoesOn {
+		c.left--
+	}
+	return reply, answered(err)
+}
+
+// textOf returns the text of an error reply.
+func textOf(err error) string {
+	var refused *member.Refusal
+	errors.As(err, &refused)
+	return refused.Text
+}
+
+// end ends what is reserved still, and keeps the connections.
+func (a *attempt) end() {
+	for _, c := range a.conns {
+		if !c.broken && c.left > 0 {
+			_, err := c.Release()
+			c.broken = err != nil
+		}
+		if c.stop() && !c.broken {
+			a.node.lenders.give(c.lender)
+		} else {
+			c.close()
+		}
+	}
+}

@@ -1,0 +1,342 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/keyevent"
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+const (
+	// reserveLapse is how long a connection may keep partitions for a command that another node executes.
+	reserveLapse = 2 * time.Second
+	// maxElement is how long an element may be that is moved, or a value of MSETNX, in bytes: under a lock it is copied.
+	maxElement = 64 << 10
+	// copyPatience is how long a follower has to acknowledge an element that was moved.
+	copyPatience = 500 * time.Millisecond
+)
+
+const (
+	errBadReserve = "ERR cannot reserve: malformed request, another command than is executed so, or on a pipe"
+	errLapsed     = member.Lapsed + " not executed: the partition is not reserved any more"
+	errLong       = "CROSSSLOT the element is longer than 64 KiB, and the keys lie in several slots: give them a common hash tag"
+)
+
+// reserved is what a connection has reserved: partitions that this node holds for a command that another node executes
+// (internal/member). What is changed in one reaches others, and copies, when its hold ends. It belongs to the
+// connection's loop, but while it is busy.
+type reserved struct {
+	hand
+	cn    *conn
+	all   []*reservation
+	at    *reservation // of the command that is executed
+	lapse *netloop.Timer
+	busy  bool // a goroutine executes a command
+	over  bool // all ends when that has ended
+	undo  bool // what is executed is heard by nobody
+}
+
+// reservation is one partition that is held.
+type reservation struct {
+	hold     *engine.Hold
+	section  uint16
+	now      int64 // when it began
+	ctx      *workContext
+	undoing  [][]byte    // deletes what MSETNX has stored, unless the reservation is released
+	events   []heldEvent // of that
+	finished bool        // the hold has ended
+}
+
+// heldEvent is a notification that waits until it is sure that what it is about stays.
+type heldEvent struct {
+	keyChange
+	key []byte
+}
+
+// reserve: DUNLIN RESERVE database command arguments... As for a client, a partition that somebody holds is waited for.
+func reserve(r *request) {
+	database, args, ok := member.ParseReserve(r.Args[2:])
+	p, runs := reservable(args)
+	if !ok || !runs || r.conn.pipe != nil {
+		r.Fail(errBadReserve)
+		return
+	}
+	v := r.conn.reserved
+	if h := v.of(p); h != nil { // of another slot
+		v.execute(r, h, args, member.GoesOn)
+		return
+	}
+	r.Database = database
+	if !r.admitSlot(ring.Slot(args[command.Row(args).FirstKey(args)])) {
+		return
+	}
+	t, ok := r.Lock()
+	if !ok {
+		return
+	}
+	h := &reservation{
+		hold: r.hold(t), section: t.Section(), now: r.Now,
+		ctx: &workContext{Context: r.node.ctx, node: r.node, partition: p, held: true, fences: r.node.fences.Load()},
+	}
+	t.Unlock()
+	if v == nil {
+		v = r.node.newReserved(r.conn)
+	}
+	v.all = append(v.all, h)
+	v.execute(r, h, args, member.GoesOn)
+}
+
+// within: DUNLIN WITHIN further command arguments...
+func within(r *request) {
+	further, args, ok := member.ParseWithin(r.Args[2:])
+	p, runs := reservable(args)
+	if !ok || !runs || r.conn.pipe != nil {
+		r.Fail(errBadReserve)
+		return
+	}
+	v := r.conn.reserved
+	if h := v.of(p); h != nil {
+		v.execute(r, h, args, further)
+		return
+	}
+	r.Fail(errLapsed)
+}
+
+// release: DUNLIN RELEASE
+func release(r *request) {
+	n := 0
+	if v := r.conn.reserved; v != nil {
+		for _, h := range slices.Clone(v.all) {
+			if good := v.isGood(h); good {
+				n++
+				v.end(h, true)
+			}
+		}
+		v.endAll()
+	}
+	r.ReplyInt(int64(n))
+}
+
+// reservable returns the partition of a command which can be executed in a reserved one, and is not too long for that.
+func reservable(args [][]byte) (p uint16, ok bool) {
+	c, _ := command.Resolve(nil, args)
+	if c == nil {
+		return 0, false
+	}
+	switch c.ID {
+	case command.LIndex, command.LLen, command.LPush, command.RPush, command.LPop, command.RPop,
+		command.SIsMember, command.SCard, command.SAdd, command.SRem, command.Exists, command.MSetNX:
+	default:
+		return 0, false
+	}
+	keys, _ := c.AppendKeys(nil, args)
+	for i, at := range keys {
+		if i == 0 {
+			p = ring.PartitionOf(args[at])
+		} else if ring.PartitionOf(args[at]) != p {
+			return 0, false
+		}
+	}
+	return p, len(keys) > 0
+}
+
+func (n *Node) newReserved(cn *conn) *reserved {
+	v, _ := n.gathers.reserved.Get().(*reserved)
+	if v == nil {
+		v = &reserved{hand: hand{node: n}}
+		v.equip(new(exec.Worker))
+		v.state.Executing = true
+		v.Announce = v.note
+	}
+	v.cn, cn.reserved = cn, v
+	v.lapse = cn.worker.loop.After(reserveLapse, cn.dropReserved)
+	return v
+}
+
+// note announces what a command does. It looks where Redis does not, so nothing is missed, and MSETNX may be undone.
+func (v *reserved) note(class keyevent.Class, event string, database uint8, key []byte) {
+	switch {
+	case v.undo || class == keyevent.KeyMiss:
+	case v.Cmd.ID == command.MSetNX:
+		v.at.events = append(v.at.events, heldEvent{keyChange{class, event}, bytes.Clone(key)})
+	default:
+		v.node.events.note(class, event, database, key)
+	}
+}
+
+// of returns the reservation of a partition; nil if there is none. v may be nil.
+func (v *reserved) of(p uint16) *reservation {
+	if v == nil {
+		return nil
+	}
+	for _, h := range v.all {
+		if h.hold.Partition() == p {
+			return h
+		}
+	}
+	return nil
+}
+
+// isGood reports whether nobody else can have the partition: no barrier waits for what is done in it.
+func (v *reserved) isGood(h *reservation) bool {
+	return !v.node.isFenced(v.node.cfg.Group.Clock()) && h.ctx.Err() == nil
+}
+
+// enter has the hand work in a partition.
+func (v *reserved) enter(h *reservation) {
+	v.at, v.Request.Hold = h, h.hold
+	v.Partition, v.Database, v.Now = engine.PartitionOf(h.section), engine.DatabaseOf(h.section), h.now
+}
+
+// execute executes a command in a partition.
+func (v *reserved) execute(r *request, h *reservation, args [][]byte, further member.Further) {
+	if !v.isGood(h) {
+		v.end(h, false)
+		v.closeIfEmpty()
+		r.Fail(errLapsed)
+		return
+	}
+	size := wordBytes(args)
+	if !v.Heap.Charge(size) {
+		r.Fail(exec.ErrOOM)
+		return
+	}
+	v.enter(h)
+	v.prepare(exec.CloneArgs(args))
+	plans[v.Cmd.ID].handler(&v.Request)
+	if v.later == nil && further != member.IsCopied {
+		reply := v.replyOf(h)
+		v.Heap.Refund(size)
+		v.ends(h, further)
+		if r.Room(len(reply)) {
+			r.Out = append(r.Out, reply...)
+		}
+		return
+	}
+	v.busy = true
+	r.haveAnswered(settles, unkeyed, func(context.Context) []byte {
+		v.goOn(h.ctx)
+		reply := v.replyOf(h)
+		if further == member.IsCopied && !resp.IsError(reply) {
+			v.finish(h)
+			v.node.awaitCopy(h.hold.Partition())
+		}
+		return reply
+	}, func() {
+		if v.later != nil { // the connection has closed before
+			v.later.End()
+			v.later = nil
+			v.EndScripted()
+		}
+		v.busy = false
+		v.Heap.Refund(size)
+		v.ends(h, further)
+	})
+}
+
+// replyOf returns a copy of the reply to the command that was executed.
+func (v *reserved) replyOf(h *reservation) (reply []byte) {
+	defer v.EndScripted()
+	if v.Produced() > maxElement+exec.LineRoom {
+		return resp.AppendError(nil, errLong)
+	}
+	reply = bytes.Clone(v.take())
+	if v.Cmd.ID == command.MSetNX && string(reply) == ":1\r\n" {
+		h.undoing = [][]byte{[]byte("DEL")}
+		for _, at := range v.Keys {
+			h.undoing = append(h.undoing, bytes.Clone(v.Args[at]))
+		}
+	}
+	return reply
+}
+
+// ends does what is due behind a command.
+func (v *reserved) ends(h *reservation, further member.Further) {
+	switch {
+	case further != member.GoesOn:
+		v.end(h, true)
+		v.closeIfEmpty()
+	case v.over:
+		v.endAll()
+	}
+}
+
+// end ends a reservation, and keeps what MSETNX has stored there or deletes that.
+func (v *reserved) end(h *reservation, keep bool) {
+	if !h.finished && !keep && len(h.undoing) > 0 {
+		v.enter(h)
+		v.undo = true
+		v.call(h.ctx, h.undoing...)
+		v.EndScripted()
+		v.undo, h.events = false, nil
+	}
+	v.finish(h)
+	v.all = slices.DeleteFunc(v.all, func(other *reservation) bool { return other == h })
+}
+
+// finish ends the hold of a reservation. From then on others see what was changed.
+func (v *reserved) finish(h *reservation) {
+	if h.finished {
+		return
+	}
+	h.finished = true
+	if len(h.events) > 0 {
+		t := h.hold.Lock()
+		for _, e := range h.events {
+			v.node.events.note(e.class, e.event, engine.DatabaseOf(h.section), e.key)
+		}
+		t.Unlock()
+	}
+	h.hold.End()
+}
+
+// endAll ends all reservations that were not released.
+func (v *reserved) endAll() {
+	for len(v.all) > 0 {
+		v.end(v.all[0], false)
+	}
+	v.closeIfEmpty()
+}
+
+// closeIfEmpty forgets what has no reservations.
+func (v *reserved) closeIfEmpty() {
+	if len(v.all) > 0 || v.cn == nil {
+		return
+	}
+	v.lapse.Stop()
+	v.cn.reserved = nil
+	v.cn, v.at, v.lapse, v.over, v.Request.Hold = nil, nil, nil, false, nil
+	v.node.gathers.reserved.Put(v)
+}
+
+// dropReserved ends what a connection has reserved: it has closed, or had it for too long.
+func (cn *conn) dropReserved() {
+	switch v := cn.reserved; {
+	case v == nil:
+	case v.busy:
+		v.over = true
+	default:
+		v.endAll()
+	}
+}
+
+// awaitCopy waits until the partition's followers have what was changed in it, but not for long: the owner alone could
+// lose it when it dies.
+func (n *Node) awaitCopy(p uint16) {
+	ctx, cancel := context.WithTimeout(n.ctx, copyPatience)
+	defer cancel()
+	for _, s := range n.senders.List() {
+		if copies := s.Copies(); copies.Has(p) {
+			_ = s.Flush(ctx) // or it is a copy no more, or will have it later
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/centrifugal/centrifuge"
+)
+
+const (
+	// centrifugeChannels lie on all nodes, and their history in the pinned database.
+	centrifugeChannels = 8
+	centrifugeSent     = 10
+	historySize        = 100_000
+)
+
+// heard is a broker's event handler: what each channel has heard.
+type heard struct {
+	mu   sync.Mutex
+	data map[string][]string
+}
+
+func (h *heard) HandlePublication(
+	ch string, pub *centrifuge.Publication, at centrifuge.StreamPosition, _ bool, _ *centrifuge.Publication,
+) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.data[ch] = append(h.data[ch], fmt.Sprint(string(pub.Data), " at ", at.Offset))
+	return nil
+}
+
+func (*heard) HandleJoin(string, *centrifuge.ClientInfo) error  { return nil }
+func (*heard) HandleLeave(string, *centrifuge.ClientInfo) error { return nil }
+
+// await waits until each channel has heard n messages, and checks that it has heard each once, in order.
+func (h *heard) await(n int) error {
+	return untilItWorks(func() error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for i := range centrifugeChannels {
+			got := h.data[channelName(i)]
+			if len(got) < n {
+				return fmt.Errorf("channel %d has heard %d of %d messages", i, len(got), n)
+			}
+			for at, data := range got {
+				if want := fmt.Sprint("message ", at, " at ", at+1); data != want {
+					return fmt.Errorf("channel %d has heard %q, want %q", i, data, want)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func channelName(i int) string { return fmt.Sprint("news", i) }
+
+// centrifugeBroker returns a broker, as each process of a cluster of Centrifugo has one.
+func centrifugeBroker(addr string, h centrifuge.BrokerEventHandler) (
+	*centrifuge.RedisBroker, *centrifuge.RedisPresenceManager, error,
+) {
+	node, err := centrifuge.New(centrifuge.Config{})
+	if err != nil {
+		return nil, nil, err
+	}
+	shard, err := centrifuge.NewRedisShard(node, centrifuge.RedisShardConfig{Address: "redis://" + addr})
+	if err != nil {
+		return nil, nil, err
+	}
+	shards := []*centrifuge.RedisShard{shard}
+	broker, err := centrifuge.NewRedisBroker(node, centrifuge.RedisBrokerConfig{Shards: shards})
+	if err != nil {
+		return nil, nil, err
+	}
+	presence, err := centrifuge.NewRedisPresenceManager(node, centrifuge.RedisPresenceManagerConfig{Shards: shards})
+	if err != nil {
+		return nil, nil, err
+	}
+	return broker, presence, broker.RegisterBrokerEventHandler(h)
+}
+
+// centrifugeSteps publishes by one broker what the other one hears. A script adds a message to a channel's history and
+// publishes it.
+func centrifugeSteps(addr string) []step {
+	var one, two *centrifuge.RedisBroker
+	var presence *centrifuge.RedisPresenceManager
+	ears := &heard{data: make(map[string][]string)}
+	sent := 0
+	send := func() error {
+		for i := range centrifugeChannels {
+			_, err := one.Publish(channelName(i), fmt.Append(nil, "message ", sent), centrifuge.PublishOptions{
+				HistorySize: historySize, HistoryTTL: time.Hour, IdempotencyKey: fmt.Sprint("message", sent),
+			})
+			if err != nil {
+				return err
+			}
+		}
+		sent++
+		return nil
+	}
+	publish := func(context.Context) (err error) {
+		if one, presence, err = centrifugeBroker(addr, &heard{data: make(map[string][]string)}); err != nil {
+			return err
+		}
+		if two, _, err = centrifugeBroker(addr, ears); err != nil {
+			return err
+		}
+		for i := range centrifugeChannels {
+			if err := two.Subscribe(channelName(i)); err != nil {
+				return err
+			}
+		}
+		for range centrifugeSent {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+		sent-- // the last ones again: they have been published
+		if err := send(); err != nil {
+			return err
+		}
+		return ears.await(centrifugeSent)
+	}
+	history := func(context.Context) error {
+		all := centrifuge.HistoryOptions{Filter: centrifuge.HistoryFilter{Limit: -1}}
+		for i := range centrifugeChannels {
+			messages, top, err := two.History(channelName(i), all)
+			if err := want("messages", len(messages), sent, err); err != nil {
+				return err
+			}
+			if err := want("offset", top.Offset, uint64(sent), nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	present := func(context.Context) error {
+		for i := range 20 {
+			info := &centrifuge.ClientInfo{ClientID: fmt.Sprint("client", i), UserID: fmt.Sprint(i % 5)}
+			if err := presence.AddPresence("room", info.ClientID, info); err != nil {
+				return err
+			}
+		}
+		if err := presence.RemovePresence("room", "client7", "2"); err != nil {
+			return err
+		}
+		stats, err := presence.PresenceStats("room")
+		if err := want("clients", stats.NumClients, 19, err); err != nil {
+			return err
+		}
+		return want("users", stats.NumUsers, 5, nil)
+	}
+	replace := func(ctx context.Context) error {
+		if err := whileReplaced(send); err != nil {
+			return err
+		}
+		if err := ears.await(sent); err != nil {
+			return err
+		}
+		return history(ctx)
+	}
+	return []step{{"publish", publish}, {"history", history}, {"presence", present}, {"replace", replace}}
+}
+
+// whileReplaced has all nodes replaced, and repeats work until that is done.
+func whileReplaced(work func() error) error {
+	fmt.Println("replace")
+	in := bufio.NewReader(os.Stdin)
+	if _, err := in.ReadString('\n'); err != nil { // it begins
+		return err
+	}
+	replaced := make(chan error, 1)
+	go func() {
+		_, err := in.ReadString('\n')
+		replaced <- err
+	}()
+	for {
+		if err := work(); err != nil {
+			return err
+		}
+		select {
+		case err := <-replaced:
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

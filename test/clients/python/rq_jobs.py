@@ -1,0 +1,99 @@
+"""RQ: rq_jobs.py HOST:PORT/DATABASE
+
+The database is pinned: transactions behind WATCH, and scripts, have keys of several slots.
+"""
+
+import datetime
+import os
+import sys
+
+import redis
+import rq
+import rq.command
+
+from rq_task import RUNS
+from scenario import WORK_SECONDS, Failure, expect, report, start, until_it_works, while_replaced
+
+url = "redis://" + sys.argv[1]
+client = redis.Redis.from_url(url)
+queue = rq.Queue("jobs", connection=client)
+added = []
+worker = None
+
+
+def add(name):
+    queue.enqueue("rq_task.job", name, retry=rq.Retry(max=1))
+    added.append(name)
+
+
+def all_finished():
+    """Waits until all jobs have finished, and each has run as often as it should."""
+    until_it_works(check, Failure, WORK_SECONDS)
+
+
+def check():
+    expect("finished", queue.finished_job_registry.get_job_count(cleanup=False), len(added))
+    for what in (queue, queue.started_job_registry, queue.failed_job_registry, queue.intermediate_queue):
+        expect(repr(what), what.get_job_ids(), [])
+    want = {name: 2 if name.endswith("7") else 1 for name in added}
+    expect("runs", {k.decode(): int(v) for k, v in client.hgetall(RUNS).items()}, want)
+
+
+def jobs():
+    for i in range(20):
+        add(f"plain{i}")
+    queue.enqueue_in(datetime.timedelta(milliseconds=100), "rq_task.job", "later")
+    added.append("later")
+    expect("waiting", queue.count, 20)
+    global worker
+    worker = start(sys.executable, "-m", "rq.cli", "worker", "--with-scheduler", "--quiet",
+                   "--path", os.path.dirname(__file__), "--url", url, queue.name)
+    all_finished()
+
+
+def dependency():
+    first = queue.enqueue("rq_task.job", "first")
+    second = queue.enqueue("rq_task.job", "second", depends_on=first)
+    added.extend(["first", "second"])
+    all_finished()
+    expect("result", second.latest_result().return_value, "SECOND")
+
+
+def replace():
+    def few_wait():
+        expect("few jobs wait", queue.count < 5, True)
+
+    def work(i):
+        until_it_works(few_wait, Failure, WORK_SECONDS)  # each job is a process
+        add(f"meanwhile{i}")
+
+    while_replaced(work, pause=0.05)
+    all_finished()
+
+
+def stop():
+    [there] = rq.Worker.all(client)
+    rq.command.send_shutdown_command(client, there.name)
+    expect("exit code", worker.wait(WORK_SECONDS), 0)
+    expect("workers", rq.Worker.count(client), 0)
+
+
+def scripts():
+    """Scripts of several keys, some of which they do not declare."""
+    queue.enqueue("rq_task.job", "one", job_id="one", unique=True)
+    try:
+        queue.enqueue("rq_task.job", "one", job_id="one", unique=True)
+    except rq.exceptions.DuplicateJobError:
+        pass
+    else:
+        raise Failure("a second job with the same ID is accepted")
+    expect("empty", queue.empty(), 1)
+    expect("the job", rq.job.Job.exists("one", client), False)
+
+
+print("version", rq.__version__, flush=True)
+report("queue", jobs)
+report("dependency", dependency)
+report("replace", replace)
+report("stop", stop)
+report("scripts", scripts)
