@@ -104,7 +104,7 @@ func gather(r *request) {
 		return
 	}
 	slot := ring.Slot(args[at])
-	if !r.admitSlot(slot) {
+	if !r.admitSpread(r.Database) || !r.admitSlot(slot) {
 		return
 	}
 	if how == command.GatherNew && areLong(args[1:]) {

@@ -21,15 +21,15 @@ type home struct {
 
 // atHome calls f with the command's home, when nobody else holds it and there is a place to compute. stored is
 // announced in the place of RESTORE's event. It returns errNotHome, having done nothing, if this node does not serve the
-// home any more.
+// home any more, and waits while the database is closed.
 func (w *gatherRun) atHome(ctx context.Context, stored keyChange, f func(x *home) error) error {
 	var waited time.Duration
 	for {
 		var other *engine.Hold
-		fenced := false
+		early := false
 		err := w.compute(ctx, func() (err error) {
 			x := w.newHome(stored)
-			if other, fenced, err = x.enter(); other != nil || fenced || err != nil {
+			if other, early, err = x.enter(); other != nil || early || err != nil {
 				return err
 			}
 			defer x.leave()
@@ -40,7 +40,7 @@ func (w *gatherRun) atHome(ctx context.Context, stored keyChange, f func(x *home
 			return err
 		case other != nil && !w.node.awaitHold(ctx, other, &waited):
 			return textError(exec.ErrHeld)
-		case fenced:
+		case early:
 			time.Sleep(fencedPause)
 		case other == nil:
 			return nil
@@ -64,12 +64,13 @@ func (w *gatherRun) newHome(stored keyChange) *home {
 	return x
 }
 
-// enter holds the partition, unless somebody else does, the node is fenced, or it does not serve the partition.
+// enter holds the partition, unless somebody else does, the node does not serve it, or the keys of the database lie
+// elsewhere. early: the node is fenced, or the database closed.
 //
 // No barrier waits for a goroutine: a table may take the partition while the hold begins. But whoever obeys a table
 // first publishes its view, and then looks for holds. So either the hold is found, and waited for, or the view that is looked
-// at behind it is the new one.
-func (x *home) enter() (other *engine.Hold, fenced bool, err error) {
+// at behind it is the new one. It is the same with settings that close a database (placing.go).
+func (x *home) enter() (other *engine.Hold, early bool, err error) {
 	n, p := x.node, x.Partition
 	if n.isFenced(n.cfg.Group.Clock()) {
 		return nil, true, nil
@@ -82,18 +83,20 @@ func (x *home) enter() (other *engine.Hold, fenced bool, err error) {
 	if other != nil {
 		return other, false, nil
 	}
-	v := n.view.Load()
+	v, places := n.view.Load(), n.placing.Load()
 	switch {
+	case places.Pins(x.Database):
+		err = textError(exec.ErrClosed)
 	case v.Standing[p] != ownership.Serving:
 		err = errNotHome
-	case n.isFenced(n.cfg.Group.Clock()) || n.fences.Load() != x.ctx.fences:
-		fenced = true
+	case n.isFenced(n.cfg.Group.Clock()), n.fences.Load() != x.ctx.fences, places.closed(v.Table).Has(x.Database):
+		early = true
 	default:
 		x.began = v.Began[p]
 		return nil, false, nil
 	}
 	x.Hold.End()
-	return nil, fenced, err
+	return nil, early, err
 }
 
 // version returns the version of a key.

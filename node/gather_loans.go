@@ -115,7 +115,7 @@ func (l *loan) end() {
 // than left. The caller ends the loan, if there is no error.
 func (n *Node) borrow(ctx context.Context, database uint8, key []byte, versioned bool, left *allowance) (*loan, error) {
 	l := &loan{node: n, left: left}
-	err := n.askOwner(ctx, key, func(addr string) (err error) {
+	err := n.askOwner(ctx, database, key, func(addr string) (err error) {
 		l.Lent, err = n.lenders.borrow(ctx, addr, database, key, versioned, l.begin)
 		if err != nil {
 			l.end()
@@ -141,17 +141,21 @@ func (l *loan) expireAt(now int64) int64 {
 
 // cede has the owner of a key delete it, if it has that version.
 func (n *Node) cede(ctx context.Context, database uint8, key, version []byte) (ceded bool, err error) {
-	err = n.askOwner(ctx, key, func(addr string) (err error) {
+	err = n.askOwner(ctx, database, key, func(addr string) (err error) {
 		ceded, err = n.lenders.cede(ctx, addr, database, key, version)
 		return err
 	})
 	return ceded, err
 }
 
-// askOwner calls f with the address of the key's owner, until f has an answer or ctx ends.
-func (n *Node) askOwner(ctx context.Context, key []byte, f func(addr string) error) error {
+// askOwner calls f with the address of the key's owner, until f has an answer or ctx ends. It does not when the database
+// is pinned: then the keys lie elsewhere.
+func (n *Node) askOwner(ctx context.Context, database uint8, key []byte, f func(addr string) error) error {
 	p := ring.PartitionOf(key)
 	for {
+		if n.placing.Load().Pins(database) {
+			return textError(exec.ErrClosed)
+		}
 		if t := n.view.Load().Table; t != nil {
 			if err := f(t.OwnerOf(p).Addr); err == nil || !mayAskAgain(err) {
 				return answered(err)

@@ -44,6 +44,9 @@ func (w *gatherRun) move(ctx context.Context) error {
 			defer x.EndScripted()
 			return w.answer(x.take())
 		}
+		if w.node.placing.Load().Pins(database) { // whose keys lie elsewhere
+			return textError(errCrossSlot)
+		}
 		m.replace, w.target = replace, database
 	}
 	err := w.again(ctx, m.try)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -80,8 +81,11 @@ func (a *attempt) reserve(key []byte, args ...[]byte) (reply []byte, err error) 
 	p := ring.PartitionOf(key)
 	for {
 		t := a.node.view.Load().Table
-		if t == nil {
+		switch {
+		case t == nil:
 			return nil, errAnew
+		case a.node.placing.Load().Pins(a.database):
+			return nil, textError(exec.ErrClosed)
 		}
 		c := a.places[p]
 		if c == nil {

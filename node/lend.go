@@ -20,7 +20,7 @@ func lend(r *request) {
 		return
 	}
 	r.Database = database
-	if !r.admitSlot(ring.Slot(key)) {
+	if !r.admitSpread(database) || !r.admitSlot(ring.Slot(key)) {
 		return
 	}
 	t, ok := r.Lock()
@@ -52,7 +52,7 @@ func cede(r *request) {
 		return
 	}
 	r.Database = database
-	if !r.admitSlot(ring.Slot(key)) {
+	if !r.admitSpread(database) || !r.admitSlot(ring.Slot(key)) {
 		return
 	}
 	t, ok := r.Lock()

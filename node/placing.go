@@ -133,6 +133,20 @@ func (r *request) admitDatabase(database uint8) bool {
 	return true
 }
 
+// admitSpread reports whether the keys of a database lie each in its own slot, and can be used now. If not, it answers
+// that.
+func (r *request) admitSpread(database uint8) bool {
+	switch {
+	case !r.isOpen(database):
+		r.refuseDatabase(database)
+	case r.Placement.Pins(database):
+		r.Fail(exec.ErrClosed)
+	default:
+		return true
+	}
+	return false
+}
+
 // refuseDatabase answers a command on keys of a database that is closed.
 func (r *request) refuseDatabase(database uint8) {
 	r.gate().RefusedDatabase(database)

@@ -87,7 +87,7 @@ func mayPublish(r *exec.Request, channel, message []byte) bool {
 func (p *publication) Run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, publishPatience)
 	defer cancel()
-	p.err = p.node.askOwner(ctx, p.channel, func(addr string) error {
+	p.err = p.node.askOwner(ctx, 0, p.channel, func(addr string) error {
 		return p.node.lenders.ask(ctx, addr, func(peer *member.Peer) (err error) {
 			sent := false
 			p.subscribers, sent, err = peer.Publish(p.request)

@@ -76,7 +76,7 @@ func reserve(r *request) {
 		return
 	}
 	r.Database = database
-	if !r.admitSlot(ring.Slot(args[command.Row(args).FirstKey(args)])) {
+	if !r.admitSpread(database) || !r.admitSlot(ring.Slot(args[command.Row(args).FirstKey(args)])) {
 		return
 	}
 	t, ok := r.Lock()

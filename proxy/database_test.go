@@ -413,3 +413,37 @@ func TestPinningMovesRequests(t *testing.T) {
 		}
 	}
 }
+
+// TestUnpinningMovesRequests: a command of several keys that was refused while its database was being unpinned goes to
+// the owner of its first key, who says that they share no slot any more.
+func TestUnpinningMovesRequests(t *testing.T) {
+	c := databases(t, 2, oneLoop(t))
+	c.route(func(p int) int {
+		if p == int(ring.PinnedPartition(8)) {
+			return 0
+		}
+		return 1
+	})
+	refused := make(chan bool, 100)
+	c.nodes[0].set(func(n *fakeNode) {
+		n.refuse = func(string) string {
+			refused <- true
+			return "-DUNLINWAIT\r\n"
+		}
+	})
+	c.nodes[1].set(func(n *fakeNode) { n.refuse = func(string) string { return string(errCrossSlot) } })
+	place := func(databases string, version uint64) {
+		t.Helper()
+		s, err := (*ring.Settings)(nil).With(version, map[string]string{ring.PinnedSetting: databases})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.proxy.ApplySettings(s)
+	}
+	place("8", 1)
+	cl := c.dial()
+	cl.send("SELECT 8", "SUNIONSTORE a b c")
+	came(t, "a refusal", refused)
+	place("", 2)
+	cl.want("+OK", strings.TrimSpace(string(errCrossSlot)))
+}
