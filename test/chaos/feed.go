@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -25,121 +24,50 @@ import (
 // has sent is theirs, and anything else must go to somebody else.
 //
 // A fault may lose what was pushed or popped just before (lossLimit), and what a pop has taken when its pipe breaks.
-type Feed struct {
-	key       string
-	partition uint16
+type Feed struct{ ledger }
 
-	mu     sync.Mutex
-	next   int64           // number of the next item
-	items  map[int64]*item // all but those that were taken or refused long ago
-	open   int             // items that nobody has taken
-	forgot time.Time       // when some were dropped last
-}
-
-// item is what is known of one. Times that are zero have not come yet.
-type item struct {
-	sent, acked  time.Time
-	asked, taken time.Time // when the command was sent that took it, and when its reply came
-	refused      bool      // the push was not executed
-	left         bool      // the last read has shown it
-}
-
-// feeding is the feeds that some sessions share. After a division they are new ones.
+// feeding is the feeds that some sessions share.
 type feeding struct {
-	x   *Rig
-	mu  sync.Mutex
-	era uint64
-	all []*Feed
-
+	sharing[*Feed]
 	taken, left, lost int // items; consumers that left while they waited
 	slowest           time.Duration
 }
 
 const (
-	feeds = 3
 	// feedersPerProxy fill the feeds, and eatersPerProxy empty them.
 	feedersPerProxy, eatersPerProxy = 1, 3
 	// feedAhead is how many items a feed has at most that nobody has taken.
 	feedAhead = 200
 	// mostTaken is how many items a command takes.
 	mostTaken = 3
-	// keptItems is how many items of a feed are remembered for keptTime, by when all its losses have shown.
-	keptItems, keptTime = 8192, time.Minute
 	// feedTime bounds how long an item lies in a feed, beside the time for which the machine stands still. A fault
 	// may take most of AnswerTime, and be followed by another.
 	feedTime = 2 * harness.AnswerTime
 )
 
-func newFeed(key string) *Feed {
-	return &Feed{key: key, partition: ring.PartitionOf([]byte(key)), next: 1, items: map[int64]*item{}}
-}
+func newFeed(key string) *Feed { return &Feed{newLedger(key)} }
 
 // startFeeds has sessions fill and empty feeds, as soon as the cluster's level allows that.
 func (x *Rig) startFeeds() {
-	g := &feeding{x: x}
-	g.renew()
+	g := &feeding{sharing: sharing[*Feed]{x: x, level: ring.ClaimLevel, kind: "feed", make: newFeed}}
 	x.feeding = g
-	for _, p := range x.C.ByRole("proxy") {
-		for i := range feedersPerProxy {
-			s := x.NewSession(p, fmt.Sprintf("feeder %d at %s", i, p.ID))
-			x.Running.Go(func() { g.run(s, g.push, 10*time.Millisecond) })
-		}
-		for i := range eatersPerProxy {
-			s := x.NewSession(p, fmt.Sprintf("eater %d at %s", i, p.ID))
-			x.Running.Go(func() { g.run(s, g.pop, 2*time.Millisecond) })
-		}
-	}
-}
-
-// renew makes new feeds.
-func (g *feeding) renew() {
-	g.all = nil
-	for i := range feeds {
-		g.all = append(g.all, newFeed(fmt.Sprintf("feed:%d:%d", g.era, i)))
-	}
-}
-
-// current returns the feeds, none while the cluster is divided.
-func (g *feeding) current() []*Feed {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.x.Divided.Load() {
-		return nil
-	}
-	if era := g.x.Era.Load(); g.era != era {
-		g.era = era
-		g.renew()
-	}
-	return g.all
-}
-
-// run calls do until the clients stop, with pauses of up to rest.
-func (g *feeding) run(s *Session, do func(*Session, []*Feed) bool, rest time.Duration) {
-	defer func() { s.Link.Conn.Close() }()
-	for !g.x.Stopped() {
-		ok := g.x.Unpaused(func() bool {
-			all := g.current()
-			return all == nil || !g.x.Tables.atLevel(ring.ClaimLevel) || do(s, all)
-		})
-		if !ok {
-			return
-		}
-		harness.SleepUpTo(rest, s.Rng)
-	}
+	g.start(feedersPerProxy, "feeder", g.push, 10*time.Millisecond)
+	g.start(eatersPerProxy, "eater", g.pop, 2*time.Millisecond)
 }
 
 // push adds some items to a feed.
 func (g *feeding) push(s *Session, all []*Feed) bool {
 	f := all[s.Rng.IntN(len(all))]
-	if f.isFull() {
+	if f.isFull(feedAhead) {
 		return true
 	}
 	switch s.Rng.IntN(4) {
 	case 0:
 		s.feed(f, "LPUSH", 1)
 	case 1:
-		numbers, texts := f.fresh(2)
-		s.execute(func(_ [][]byte, o outcome) { f.answered(numbers, o) }, []string{"RPUSH", f.key, texts[0]}, []string{"RPUSH", f.key, texts[1]})
+		numbers, texts := f.several(2)
+		s.execute(func(_ [][]byte, o outcome) { f.pushed(numbers, o) },
+			[]string{"RPUSH", f.key, texts[0]}, []string{"RPUSH", f.key, texts[1]})
 	default:
 		s.feed(f, "RPUSH", 1+s.Rng.IntN(4))
 	}
@@ -148,51 +76,30 @@ func (g *feeding) push(s *Session, all []*Feed) bool {
 
 // feed adds a command that pushes n items.
 func (s *Session) feed(f *Feed, command string, n int) {
-	numbers, texts := f.fresh(n)
+	numbers, texts := f.several(n)
 	s.Add(func(reply []byte) {
 		o := Executed
 		if _, ok := resp.DecodeInt(reply); !ok {
 			o = s.X.Outcome(s, reply, "")
 		}
-		f.answered(numbers, o)
+		f.pushed(numbers, o)
 	}, append([]string{command, f.key}, texts...)...)
 }
 
-// fresh returns items that are about to be sent.
-func (f *Feed) fresh(n int) (numbers []int64, texts []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for range n {
-		f.items[f.next] = &item{sent: time.Now()}
-		f.open++
-		numbers, texts = append(numbers, f.next), append(texts, f.key+"="+strconv.FormatInt(f.next, 10))
-		f.next++
+// several returns items that are about to be sent.
+func (f *Feed) several(count int) (numbers []int64, texts []string) {
+	for range count {
+		n, text := f.fresh()
+		numbers, texts = append(numbers, n), append(texts, text)
 	}
 	return numbers, texts
 }
 
-// answered notes the outcome of a push.
-func (f *Feed) answered(numbers []int64, o outcome) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// pushed notes the outcome of a push.
+func (f *Feed) pushed(numbers []int64, o outcome) {
 	for _, n := range numbers {
-		i := f.items[n]
-		switch {
-		case i == nil: // it was taken, and that was long ago
-		case o == Executed:
-			i.acked = time.Now()
-		case o == notExecuted:
-			i.refused = true
-			f.open--
-		}
+		f.answered(n, o)
 	}
-}
-
-// isFull reports whether the feed has enough items.
-func (f *Feed) isFull() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.open > feedAhead
 }
 
 // pop waits for an item, and leaves meanwhile now and then.
@@ -255,12 +162,6 @@ func (g *feeding) again(s *Session) bool {
 	return false
 }
 
-func (g *feeding) note(what func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	what()
-}
-
 // takes judges the reply to a pop that was sent at begin.
 func (g *feeding) takes(s *Session, all []*Feed, begin time.Time, reply []byte) {
 	texts, err := flat(reply)
@@ -268,7 +169,7 @@ func (g *feeding) takes(s *Session, all []*Feed, begin time.Time, reply []byte) 
 		g.x.Violate("%s: a pop answers %.80q: %v", s.name, reply, err)
 		return
 	}
-	if len(texts) == 0 || all[0] != g.current0() {
+	if len(texts) == 0 || !g.isCurrent(all) {
 		return
 	}
 	for _, text := range texts[1:] {
@@ -279,14 +180,6 @@ func (g *feeding) takes(s *Session, all []*Feed, begin time.Time, reply []byte) 
 		}
 		g.note(func() { g.taken, g.slowest = g.taken+1, max(g.slowest, took) })
 	}
-}
-
-// current0 is the first of the current feeds, nil if there are none.
-func (g *feeding) current0() *Feed {
-	if all := g.current(); all != nil {
-		return all[0]
-	}
-	return nil
 }
 
 // take notes that a pop of the key, sent when asked, has taken an item. It returns for how long that had been there,
@@ -313,27 +206,9 @@ func (f *Feed) take(text string, asked, now time.Time) (lay time.Duration, lost 
 	if !i.acked.IsZero() && lost == nil {
 		lay = now.Sub(i.acked)
 	}
-	i.asked, i.taken = asked, now
+	i.asked, i.taken, i.over = asked, now, now
 	f.forget(now)
 	return lay, lost, nil
-}
-
-// find returns the item that a reply shows.
-func (f *Feed) find(text string) (*item, error) {
-	number, ok := strings.CutPrefix(text, f.key+"=")
-	n, err := strconv.ParseInt(number, 10, 64)
-	switch i := f.items[n]; {
-	case !ok || err != nil:
-		return nil, fmt.Errorf("%s has %.80q, which is no item of it", f.key, text)
-	case n < 1 || n >= f.next:
-		return nil, fmt.Errorf("%s was never sent", text)
-	case i == nil:
-		return nil, fmt.Errorf("%s was taken more than %v ago", text, keptTime)
-	case i.refused:
-		return nil, fmt.Errorf("%s shows, though its push was not executed", text)
-	default:
-		return i, nil
-	}
 }
 
 // revived returns that the pop of an item was lost, if somebody has taken it.
@@ -341,28 +216,12 @@ func (f *Feed) revived(text string, i *item, now time.Time) *absence {
 	if i.taken.IsZero() {
 		return nil
 	}
-	return &absence{
-		key: f.key, partition: f.partition, from: i.asked, to: now, lost: 1, acked: i.taken, shown: 1,
-		what: text + " is there, though it was taken at " + Clock(i.taken),
-	}
-}
-
-// forget drops what was taken or refused long ago, in rounds: keptItems are sent in about keptTime.
-func (f *Feed) forget(now time.Time) {
-	if len(f.items) < keptItems || now.Before(f.forgot.Add(keptTime/4)) {
-		return
-	}
-	f.forgot = now
-	for n, i := range f.items {
-		if (i.refused || !i.taken.IsZero()) && now.Sub(i.sent) > keptTime && now.Sub(i.taken) > keptTime {
-			delete(f.items, n)
-		}
-	}
+	return f.undone(i, i.taken, now, text+" is there, though it was taken at "+Clock(i.taken))
 }
 
 // readFeeds reads what is left in the feeds.
 func (s *Session) readFeeds() {
-	if s.X.feeding == nil || !s.X.Tables.atLevel(ring.ClaimLevel) {
+	if s.X.feeding == nil || !s.X.feeding.isReady() {
 		return
 	}
 	for _, f := range s.X.feeding.current() {
@@ -413,21 +272,6 @@ func (x *Rig) judgeFeeds() {
 		x.T.Logf("feeds: %d items were taken, the slowest after %v; %d consumers left; %d items went with broken pipes",
 			g.taken, g.slowest.Round(time.Millisecond), g.left, g.lost)
 	})
-}
-
-// missing returns the items that were pushed, and that nobody has.
-func (f *Feed) missing(now time.Time) (all []absence) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for n, i := range f.items {
-		if !i.acked.IsZero() && i.taken.IsZero() && !i.left {
-			all = append(all, absence{
-				key: f.key, partition: f.partition, from: i.sent, to: now, lost: 1, acked: i.acked,
-				what: fmt.Sprintf("%s=%d is lost", f.key, n),
-			})
-		}
-	}
-	return all
 }
 
 // hurt reports whether pipes may have broken since then.

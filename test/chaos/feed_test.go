@@ -54,9 +54,9 @@ func (x *Rig) awaitFeeds() {
 func TestChaosFeedsNotice(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	f := newFeed("k")
-	numbers, texts := f.fresh(4)
-	f.answered(numbers[:2], Executed)
-	f.answered(numbers[2:3], notExecuted)
+	numbers, texts := f.several(4)
+	f.pushed(numbers[:2], Executed)
+	f.pushed(numbers[2:3], notExecuted)
 	took := func(text, wrong string, revived bool) {
 		t.Helper()
 		_, lost, err := take([]*Feed{f}, "k", text, at(1), at(2))
@@ -66,14 +66,14 @@ func TestChaosFeedsNotice(t *testing.T) {
 	}
 	took(texts[0], "", false)
 	took(texts[0], "", true) // to be judged by deaths
-	took(texts[2], "k=3 shows, though its push was not executed", false)
+	took(texts[2], "k=3 shows, though its command was not executed", false)
 	took(texts[3], "", false) // nobody knows yet whether it was pushed
 	took("k=5", "k=5 was never sent", false)
 	took("other=1", `k has "other=1", which is no item of it`, false)
 	if _, _, err := take([]*Feed{f}, "other", texts[1], at(1), at(2)); err == nil {
 		t.Error("an item of another key is believed")
 	}
-	if lost := f.missing(at(3)); len(lost) != 1 || lost[0].what != "k=2 is lost" || f.isFull() {
+	if lost := f.missing(at(3)); len(lost) != 1 || lost[0].what != "k=2 is lost" || f.isFull(feedAhead) {
 		t.Errorf("missing: %v", lost)
 	}
 	f.items[2].left = true
@@ -81,12 +81,12 @@ func TestChaosFeedsNotice(t *testing.T) {
 		t.Errorf("missing: %v", lost)
 	}
 	for range keptItems {
-		_, texts = f.fresh(1)
+		_, texts = f.several(1)
 		took(texts[0], "", false)
 	}
 	if f.forget(time.Now().Add(2 * keptTime)); len(f.items) != 1 {
 		t.Errorf("%d items are kept, want the one that nobody has taken", len(f.items))
 	}
-	took(texts[0], texts[0]+" was taken more than 1m0s ago", false)
+	took(texts[0], texts[0]+" was over more than 1m0s ago", false)
 	took("k=2", "", false)
 }

@@ -31,10 +31,10 @@ func TestChaosJournalsNotice(t *testing.T) {
 	took(texts[0], "b", false, "", true) // to be judged by deaths
 	took(texts[0], "a", true, "", true)  // pending for another one
 	took(texts[1], "b", true, "", false) // the reply that brought it was lost
-	took(texts[3], "a", false, "k=4 shows, though its XADD was not executed", false)
+	took(texts[3], "a", false, "k=4 shows, though its command was not executed", false)
 	took(texts[4], "a", false, "", false) // nobody knows whether it was added
 	took("k=6", "a", false, "k=6 was never sent", false)
-	took("other=1", "a", false, `k has "other=1", which is no entry of it`, false)
+	took("other=1", "a", false, `k has "other=1", which is no item of it`, false)
 
 	first := []shownEntry{{j, "1-1", texts[0]}}
 	j.finishing(first, true)
@@ -65,11 +65,11 @@ func TestChaosJournalsAreForgotten(t *testing.T) {
 		j.answered(n, Executed)
 		j.finished([]shownEntry{{j, "1-1", text}}, time.Now())
 	}
-	if j.isFull() {
+	if j.isFull(journalAhead) {
 		t.Error("done entries fill the journal")
 	}
-	if j.forget(time.Now().Add(2 * keptTime)); len(j.entries) != 1 {
-		t.Errorf("%d entries are kept, want the one that is not done", len(j.entries))
+	if j.forget(time.Now().Add(2 * keptTime)); len(j.items) != 1 {
+		t.Errorf("%d entries are kept, want the one that is not done", len(j.items))
 	}
 	if _, err := j.take(shownEntry{j, "1-1", open}, "a", time.Now(), time.Now(), false); err != nil {
 		t.Error(err)
