@@ -28,6 +28,29 @@ func TestSlotsAsRedis(t *testing.T) {
 	playFile(t, "testdata/slots.txt", addr, false)
 }
 
+// TestConversationsInDatabases holds them in another database: with Redis, where its keys are spread, and where it is
+// pinned.
+func TestConversationsInDatabases(t *testing.T) {
+	redis, spread := redistest.Start(t), startLeveled(t)
+	pinned := startLeveled(t, func(c *Config) { c.Whole = true })
+	pins(t, pinned, "8")
+	for name, s := range map[string]conversation.Server{
+		"redis": {Dial: dials(t, redis), Redis: true}, "spread": {Dial: dials(t, spread.Addr())}, "pinned": {Dial: dials(t, pinned.Addr()), Pinned: true},
+	} {
+		s.Database = 8
+		for _, file := range conversation.Files(t, "testdata/*.txt") {
+			t.Run(name+"/"+filepath.Base(file), func(t *testing.T) { conversation.Play(t, file, s) })
+		}
+	}
+}
+
+func dials(t *testing.T, addr string) func() conversation.Peer {
+	return func() conversation.Peer {
+		c := dial(t, addr)
+		return conversation.Peer{Send: c.sendRaw, Next: c.read}
+	}
+}
+
 func playAll(t *testing.T, addr string, isRedis bool) {
 	for _, file := range conversation.Files(t, "testdata/*.txt") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -37,8 +60,5 @@ func playAll(t *testing.T, addr string, isRedis bool) {
 }
 
 func playFile(t *testing.T, file, addr string, isRedis bool) {
-	conversation.Play(t, file, conversation.Server{Redis: isRedis, Dial: func() conversation.Peer {
-		c := dial(t, addr)
-		return conversation.Peer{Send: c.sendRaw, Next: c.read}
-	}})
+	conversation.Play(t, file, conversation.Server{Redis: isRedis, Dial: dials(t, addr)})
 }

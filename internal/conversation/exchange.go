@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,6 +32,16 @@ func Files(t testing.TB, patterns ...string) (files []string) {
 		files = append(files, found...)
 	}
 	return files
+}
+
+// skips reports whether a file is not about the server's database.
+func (s *Server) skips(t testing.TB, file string) bool {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Database > 0 && bytes.Contains(content, []byte("\n@zero ")) || s.Pinned && bytes.Contains(content, []byte("\n@spread "))
 }
 
 func read(t testing.TB, file string) []exchange {

@@ -24,12 +24,45 @@ type Peer struct {
 type Server struct {
 	Dial  func() Peer
 	Redis bool // where they differ, Redis's replies are the right ones
+	// Database is what every connection selects. Pinned: its keys lie in one slot, so that Redis's reply is the right one
+	// to a command that is refused because of its keys' slots.
+	Database int
+	Pinned   bool
 }
 
-// Play replays a conversation with a server, whose data it throws away before. After a closed
-// connection it goes on with a new one.
-func Play(t *testing.T, file string, s Server) {
+// dial returns a connection that has selected the database.
+func (s *Server) dial(t *testing.T) Peer {
+	t.Helper()
 	p := s.Dial()
+	s.choose(t, p)
+	return p
+}
+
+// choose selects the database on a connection.
+func (s *Server) choose(t *testing.T, p Peer) {
+	t.Helper()
+	if s.Database > 0 {
+		if got := p.do(t, "SELECT "+strconv.Itoa(s.Database)); string(got) != "+OK\r\n" {
+			t.Fatalf("SELECT %d answers %q", s.Database, got)
+		}
+	}
+}
+
+// wants returns the reply that an exchange is to have.
+func (s *Server) wants(x *exchange) string {
+	if s.Redis || s.Pinned && strings.HasPrefix(x.dunlin, "(error) CROSSSLOT") {
+		return x.redis
+	}
+	return x.dunlin
+}
+
+// Play replays a conversation with a server, whose data it throws away before, unless the file is about other
+// databases. After a closed connection it goes on with a new one.
+func Play(t *testing.T, file string, s Server) {
+	if s.skips(t, file) {
+		return
+	}
+	p := s.dial(t)
 	var other *Peer // of other>
 	if got := p.do(t, "FLUSHALL"); string(got) != "+OK\r\n" {
 		t.Fatalf("FLUSHALL answers %q", got)
@@ -38,14 +71,11 @@ func Play(t *testing.T, file string, s Server) {
 		if s.Redis && x.ours {
 			break
 		}
-		want := x.dunlin
-		if s.Redis {
-			want = x.redis
-		}
+		want := s.wants(&x)
 		to := p
 		if x.mode == "other" {
 			if other == nil {
-				second := s.Dial()
+				second := s.dial(t)
 				other = &second
 			}
 			to = *other
@@ -63,7 +93,9 @@ func Play(t *testing.T, file string, s Server) {
 			t.Errorf("%s:%d: %s answers\n%s\nwant\n%s", file, x.line, x.request, got, want)
 		}
 		if closed {
-			p = s.Dial()
+			p = s.dial(t)
+		} else if strings.Contains(x.request, "RESET") { // database 0 is selected
+			s.choose(t, to)
 		}
 	}
 }
