@@ -107,8 +107,12 @@ func gather(r *request) {
 	if !r.admitSpread(r.Database) || !r.admitSlot(slot) {
 		return
 	}
-	if how == command.GatherNew && areLong(args[1:]) {
+	switch {
+	case how == command.GatherNew && areLong(args[1:]):
 		r.Fail(errLongNew)
+		return
+	case c.ID == command.SMove && len(args[3]) > maxElement:
+		r.Fail(errLong)
 		return
 	}
 	w := &gatherRun{

@@ -162,7 +162,7 @@ func (m *elementMove) pass(a *attempt) error {
 	switch {
 	case errors.Is(err, errSilent):
 		return errBoth
-	case err != nil:
+	case err != nil && !isReplyLost(err):
 		return err
 	}
 	if err = m.takeFrom(a); errors.Is(err, errAnew) {
@@ -174,14 +174,19 @@ func (m *elementMove) pass(a *attempt) error {
 // takeFrom takes the element from the first key and answers, or returns errAnew if it has not done so.
 func (m *elementMove) takeFrom(a *attempt) error {
 	_, err := a.within(member.IsLast, m.from, m.take...)
-	var text textError
 	switch {
-	case err == nil, errors.As(err, &text) && string(text) == exec.ErrReplyLost:
+	case err == nil, isReplyLost(err):
 		return m.answerMoved()
 	case errors.Is(err, errSilent):
 		return errBoth
 	}
 	return errAnew
+}
+
+// isReplyLost reports whether a command was executed whose owner had no memory for the reply.
+func isReplyLost(err error) bool {
+	var text textError
+	return errors.As(err, &text) && string(text) == exec.ErrReplyLost
 }
 
 // takeAgain takes the element, which is stored, from the first key if that has it still.

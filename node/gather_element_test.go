@@ -104,6 +104,7 @@ func TestElementWhoseSourceFails(t *testing.T) {
 		{"SMOVE b D m", []string{":1\r\n", lapsed, ":0\r\n", ":1\r\n"}, "RESERVE WITHIN RESERVE RELEASE", "(error) " + string(errBoth), "(integer) 1"},
 		{"SMOVE b D m", []string{"", ":1\r\n", ":1\r\n"}, "RESERVE RESERVE WITHIN", "(integer) 1", "(integer) 1"},
 		{"SMOVE b D m", []string{"-TRYAGAIN later\r\n", ":1\r\n", ":1\r\n"}, "RESERVE RESERVE WITHIN", "(integer) 1", "(integer) 1"},
+		{"SMOVE b D m", []string{lapsed, ":1\r\n", ":1\r\n"}, "RESERVE RESERVE WITHIN", "(integer) 1", "(integer) 1"},
 		{"SMOVE b D m", []string{"-BUSY a script\r\n", ":1\r\n"}, "RESERVE RELEASE", "(error) BUSY a script", "(integer) 0"},
 		{"LMOVE b D LEFT LEFT", []string{"$1\r\nx\r\n", lapsed, "$1\r\nx\r\n", "$1\r\nx\r\n"}, "RESERVE WITHIN RESERVE WITHIN", `"x"`, "(integer) 1"},
 		{"LMOVE b D LEFT LEFT", []string{"$1\r\nx\r\n", lapsed, "$1\r\ny\r\n", ":1\r\n"}, "RESERVE WITHIN RESERVE RELEASE", "(error) " + string(errBoth), "(integer) 1"},

@@ -117,8 +117,7 @@ func (m *gatherMove) answerMoved() error {
 	return m.answer(resp.AppendOK(nil))
 }
 
-// storeAt stores what was lent under the second key. done: that key exists and must not, or there is no memory, which
-// is answered.
+// storeAt stores what was lent under the second key. done: that key exists and must not, which is answered.
 func (m *gatherMove) storeAt(ctx context.Context, l *loan) (done bool, err error) {
 	err = m.atHome(ctx, m.stored, func(x *home) error {
 		if m.mark != nil && !m.replace && !bytes.Equal(m.mark, x.version(m.to)) {

@@ -72,8 +72,12 @@ func TestNewKeysAreUndone(t *testing.T) {
 	g.reserve("EXISTS {l}", ":0")
 	g.within(member.GoesOn, "MSETNX {k}1 a {k}2 b", ":1")
 	g.within(member.GoesOn, "MSETNX {l} a", ":1")
+	if n := g.node.lists.Load(); n < int64(len("{k}1{k}2{l}")) {
+		t.Errorf("what would undo that is charged as %d bytes", n)
+	}
 	g.peer.Close()
 	g.holds(0)
+	eventually(t, "nothing is charged", func() bool { return g.node.lists.Load() == 0 })
 	g.c.want("EXISTS {k}1 {k}2", "(integer) 0")
 	g.peer = dialPeer(t, g.node)
 	g.reserve("EXISTS {k}1", ":0")

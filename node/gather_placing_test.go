@@ -67,13 +67,13 @@ func TestGatherInPinned(t *testing.T) {
 		}
 	}
 	p, key := dialPeer(t, g.nodes[0]), []byte(g.names["A"])
-	if _, err := p.Lend(8, key, false, nil); !isRefusal(err) || textOf(err) != exec.ErrClosed {
+	if _, err := p.Lend(8, key, false, nil); answered(err) != textError(exec.ErrClosed) {
 		t.Errorf("LEND in a pinned database: %v", err)
 	}
-	if _, err := p.Cede(8, key, []byte("v")); !isRefusal(err) || textOf(err) != exec.ErrClosed {
+	if _, err := p.Cede(8, key, []byte("v")); answered(err) != textError(exec.ErrClosed) {
 		t.Errorf("CEDE in a pinned database: %v", err)
 	}
-	if _, err := p.Reserve(8, []byte("LLEN"), key); !isRefusal(err) || textOf(err) != exec.ErrClosed {
+	if _, err := p.Reserve(8, []byte("LLEN"), key); answered(err) != textError(exec.ErrClosed) {
 		t.Errorf("RESERVE in a pinned database: %v", err)
 	}
 	g.wantKeys(2)

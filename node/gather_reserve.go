@@ -95,6 +95,9 @@ func (a *attempt) reserve(key []byte, args ...[]byte) (reply []byte, err error) 
 		}
 		reply, err = c.Reserve(a.database, args...)
 		switch {
+		case isLapsed(err):
+			c.broken = true // and whatever else it has reserved
+			return nil, errAnew
 		case err == nil, isRefusal(err) && !mayAskAgain(err):
 			if a.places[p] == nil {
 				a.places[p] = c
@@ -155,7 +158,7 @@ func (a *attempt) within(further member.Further, key []byte, args ...[]byte) (re
 	case err != nil && !isRefusal(err):
 		c.broken = true
 		return nil, errSilent
-	case err != nil && strings.HasPrefix(textOf(err), member.Lapsed):
+	case isLapsed(err):
 		c.left--
 		return nil, errAnew
 	}
@@ -165,11 +168,10 @@ func (a *attempt) within(further member.Further, key []byte, args ...[]byte) (re
 	return reply, answered(err)
 }
 
-// textOf returns the text of an error reply.
-func textOf(err error) string {
+// isLapsed reports whether an error reply says that the partition is not reserved any more.
+func isLapsed(err error) bool {
 	var refused *member.Refusal
-	errors.As(err, &refused)
-	return refused.Text
+	return errors.As(err, &refused) && strings.HasPrefix(refused.Text, member.Lapsed)
 }
 
 // end ends what is reserved still, and keeps the connections.

@@ -10,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/conversation"
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -195,6 +196,24 @@ func TestGatherRefusals(t *testing.T) {
 		}
 	}
 	g.clients[0].want("DUNLIN GATHER SINTER "+g.names["A"]+" "+g.names["b"], "(error) "+errBadGather)
+}
+
+// TestGatherLongMember: SMOVE may name a member that is longer than any in a set, which no loop is to copy.
+func TestGatherLongMember(t *testing.T) {
+	g := startCrossRig(t)
+	for _, f := range []struct {
+		size int
+		want string
+	}{{engine.MaxKeyLen, "(integer) 1"}, {maxElement + 1, "(error) " + errLong}} {
+		member := bytes.Repeat([]byte("m"), f.size)
+		g.clients[1].sendArgs([]byte("SADD"), []byte(g.names["b"]), member)
+		g.clients[1].next()
+		g.pipes[0].sendArgs([]byte("DUNLIN"), []byte("GATHER"), []byte("SMOVE"), []byte(g.names["b"]), []byte(g.names["D"]), member)
+		if got := g.pipes[0].completed(); got != f.want {
+			t.Errorf("%d bytes: it answers %.100s, want %s", f.size, got, f.want)
+		}
+	}
+	g.wantNothingLeft()
 }
 
 // TestGatherKeepsExpiry: a copy and a renamed key expire when the first one does, and what is merged stays as it was.

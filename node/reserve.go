@@ -53,6 +53,7 @@ type reservation struct {
 	ctx      *workContext
 	undoing  [][]byte    // deletes what MSETNX has stored, unless the reservation is released
 	events   []heldEvent // of that
+	charged  int64       // for both
 	finished bool        // the hold has ended
 }
 
@@ -205,7 +206,7 @@ func (v *reserved) execute(r *request, h *reservation, args [][]byte, further me
 		r.Fail(errLapsed)
 		return
 	}
-	size := wordBytes(args)
+	size := v.sizeOf(args)
 	if !v.Heap.Charge(size) {
 		r.Fail(exec.ErrOOM)
 		return
@@ -215,7 +216,7 @@ func (v *reserved) execute(r *request, h *reservation, args [][]byte, further me
 	plans[v.Cmd.ID].handler(&v.Request)
 	if v.later == nil && further != member.IsCopied {
 		reply := v.replyOf(h)
-		v.Heap.Refund(size)
+		v.refund(h, size)
 		v.ends(h, further)
 		if r.Room(len(reply)) {
 			r.Out = append(r.Out, reply...)
@@ -238,9 +239,27 @@ func (v *reserved) execute(r *request, h *reservation, args [][]byte, further me
 			v.EndScripted()
 		}
 		v.busy = false
-		v.Heap.Refund(size)
+		v.refund(h, size)
 		v.ends(h, further)
 	})
+}
+
+// sizeOf is what a command takes: its arguments, and for MSETNX what undoes it and the events of that, which are kept.
+func (v *reserved) sizeOf(args [][]byte) int64 {
+	size := wordBytes(args)
+	if command.Row(args).ID == command.MSetNX {
+		size += size + gatherCost*int64(len(args))
+	}
+	return size
+}
+
+// refund gives back what a command has taken, or has the reservation do so, which keeps what undoes the command.
+func (v *reserved) refund(h *reservation, size int64) {
+	if len(h.undoing) > 0 && !h.finished {
+		h.charged += size
+		return
+	}
+	v.Heap.Refund(size)
 }
 
 // replyOf returns a copy of the reply to the command that was executed.
@@ -250,7 +269,8 @@ func (v *reserved) replyOf(h *reservation) (reply []byte) {
 		return resp.AppendError(nil, errLong)
 	}
 	reply = bytes.Clone(v.take())
-	if v.Cmd.ID == command.MSetNX && string(reply) == ":1\r\n" {
+	stored := string(reply) == ":1\r\n" || bytes.HasPrefix(reply, []byte("-"+exec.ErrReplyLost))
+	if v.Cmd.ID == command.MSetNX && stored {
 		h.undoing = [][]byte{[]byte("DEL")}
 		for _, at := range v.Keys {
 			h.undoing = append(h.undoing, bytes.Clone(v.Args[at]))
@@ -261,12 +281,13 @@ func (v *reserved) replyOf(h *reservation) (reply []byte) {
 
 // ends does what is due behind a command.
 func (v *reserved) ends(h *reservation, further member.Further) {
-	switch {
-	case further != member.GoesOn:
+	if further != member.GoesOn {
 		v.end(h, true)
-		v.closeIfEmpty()
-	case v.over:
+	}
+	if v.over {
 		v.endAll()
+	} else {
+		v.closeIfEmpty()
 	}
 }
 
@@ -297,6 +318,8 @@ func (v *reserved) finish(h *reservation) {
 		t.Unlock()
 	}
 	h.hold.End()
+	v.Heap.Refund(h.charged)
+	h.undoing, h.events, h.charged = nil, nil, 0
 }
 
 // endAll ends all reservations that were not released.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 func spelled(line string) (args [][]byte) { return bytes.Fields([]byte(line)) }
@@ -105,6 +107,41 @@ func TestReserveEnds(t *testing.T) {
 	g.reserve("SISMEMBER {s} m", ":0")
 	g.peer.Close()
 	g.holds(0)
+}
+
+// TestReserveEndsBehindACopy: what lapses while a follower is waited for ends behind that, with all other reservations.
+func TestReserveEndsBehindACopy(t *testing.T) {
+	g := startCrossRig(t)
+	to, from := g.names["D"], g.names["A"]
+	p := partitionOf(to)
+	g.table = altered(g.table, func(next *ring.Table) { next.Follower[p] = 1 })
+	install(t, g.table, g.nodes[:]...)
+	eventually(t, "b has the copy", inSync(g.nodes[1], p))
+	peer := dialPeer(t, g.nodes[0])
+	for _, key := range []string{from, to} {
+		if _, err := peer.Reserve(0, spelled("LLEN "+key)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := holdLoops(t, g.nodes[1])
+	if _, err := peer.Conn.Write(member.AppendWithin(nil, member.IsCopied, spelled("RPUSH "+to+" x")...)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the element is stored", func() bool { return len(g.nodes[0].engine.Holds()) == 1 })
+	err := g.nodes[0].cfg.Group.Each(func(l *netloop.Loop) {
+		for cn := range g.nodes[0].workers[l.Index()].conns {
+			if v := cn.reserved; v != nil {
+				v.lapse.Stop() // it has fired
+				cn.dropReserved()
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is reserved", func() bool { return len(g.nodes[0].engine.Holds()) == 0 })
+	release()
+	g.wantNothingLeft()
 }
 
 // TestReserveRefusals: what cannot be reserved is refused; an error of a command leaves its partition reserved.

@@ -126,6 +126,9 @@ func (p *Peer) Lend(database uint8, key []byte, versioned bool, begin func(n int
 	if l.TTL, l.Found = int64(ttl), ttl != lentNothing; !l.Found {
 		return l, p.copyBulk(io.Discard, n)
 	}
+	if n < 0 {
+		return l, p.malformed()
+	}
 	to, err := begin(n)
 	if err != nil {
 		return l, err

@@ -111,7 +111,12 @@ func TestLendMalformed(t *testing.T) {
 		"*3\r\n$0\r\n\r\n:-1\r\n$-1\r\n", "*3\r\n$0\r\n\r\n:-1\r\n$1\r\nxyz\r\n", "*3\r\n$0\r\n\r\n:-1\r\n$5\r\nx", strings.Repeat("*", 10_000),
 	} {
 		p := answering(t, 1<<20, []byte(reply))
-		_, err := p.Lend(0, []byte("k"), false, func(int) (io.Writer, error) { return io.Discard, nil })
+		_, err := p.Lend(0, []byte("k"), false, func(n int) (io.Writer, error) {
+			if n < 0 {
+				t.Errorf("%.40q begins a payload of %d bytes", reply, n)
+			}
+			return io.Discard, nil
+		})
 		var refused *Refusal
 		if err == nil || errors.As(err, &refused) {
 			t.Errorf("%.40q is read as %v", reply, err)
