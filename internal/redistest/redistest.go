@@ -21,34 +21,61 @@ const patience = 30 * time.Second
 // redis-server the test is skipped.
 func Start(t testing.TB, args ...string) (addr string) {
 	t.Helper()
-	path := find(t)
+	return StartServer(t, args...).Addr
+}
+
+// Server is a redis-server that can be killed and started again.
+type Server struct {
+	Addr string
+	t    testing.TB
+	args []string
+	cmd  *exec.Cmd
+}
+
+// StartServer is Start for a server that the test kills and starts again.
+func StartServer(t testing.TB, args ...string) *Server {
+	t.Helper()
 	addr, port := choosePort(t)
-	cmd := exec.Command(path, append([]string{
+	s := &Server{Addr: addr, t: t, args: append([]string{
 		"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no",
 		"--dir", t.TempDir(),
-	}, args...)...)
+	}, args...)}
 	if slices.Contains(args, "--cluster-enabled") {
 		// Otherwise its bus takes the port 10,000 above, which may be anybody's, and the server ends.
 		_, bus := choosePort(t)
-		cmd.Args = append(cmd.Args, "--cluster-port", bus)
+		s.args = append(s.args, "--cluster-port", bus)
 	}
-	endWithUs(cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("cannot start redis-server: %v", err)
+	t.Cleanup(s.Kill)
+	s.Start()
+	return s
+}
+
+// Start starts the process, with what it has kept on the disk if its arguments say so, and waits until it accepts.
+func (s *Server) Start() {
+	s.t.Helper()
+	s.cmd = exec.Command(find(s.t), s.args...)
+	endWithUs(s.cmd)
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatalf("cannot start redis-server: %v", err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		conn, err := net.Dial("tcp", addr)
+		conn, err := net.Dial("tcp", s.Addr)
 		if err == nil {
 			conn.Close()
-			return addr
+			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("redis-server does not accept: %v", err)
+			s.t.Fatalf("redis-server does not accept: %v", err)
 		}
+	}
+}
+
+// Kill ends the process by SIGKILL and waits for its end.
+func (s *Server) Kill() {
+	if s.cmd != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		s.cmd = nil
 	}
 }
 

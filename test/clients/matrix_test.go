@@ -8,9 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +30,7 @@ type program struct {
 
 // severalSlots lists the programs whose transactions, or a RENAME, have keys of several slots, which a proxy
 // executes only with --multi relaxed, or --cross-slot relaxed.
-var severalSlots = []string{"Django's cache", "django-redis", "Spring Session, Bucket4j"}
+var severalSlots = []string{"Django's cache", "django-redis", "Spring Session, Bucket4j", "Sidekiq"}
 
 // pinned has the programs that work in a pinned database, which is part of their URL: there, transactions and scripts
 // take any keys.
@@ -54,6 +54,7 @@ var movers = []string{"go-redis", "redis-py", "node-redis", "Lettuce"}
 // python and java begin the commands of their programs. Those of Java are short: the second compiler takes as long as
 // all else.
 const (
+	ruby   = "ruby test/clients/ruby/"
 	python = "bin/clients/python/bin/python -B test/clients/python/"
 	java   = "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp bin/clients/java:bin/clients/java/lib/* Main "
 )
@@ -102,38 +103,6 @@ var programs = []program{
 	{"hiredis", "C", "bin/clients/hiredis", clientSteps},
 	{"redis-cli", "tools", "test/clients/tools/redis-cli", clientSteps},
 	{"redis-benchmark", "tools", "test/clients/tools/redis-benchmark", []string{"run", "reconnect"}},
-}
-
-// bullSteps is what BullMQ does.
-var bullSteps = []string{"queue", "flow", "replace", "clear"}
-
-// applications are programs that run at once on one cluster, while its nodes are replaced.
-var applications = []program{
-	{"node-redis's streams", "Node", "node bin/clients/node/node_redis_streams.js", listeningSteps},
-	{"ioredis's streams", "Node", "node bin/clients/node/ioredis_streams.js", listeningSteps},
-	{"Jedis's streams", "Java", java + "jedis-streams", groupSteps},
-	{"Lettuce's streams", "Java", java + "lettuce-streams", groupSteps},
-	{"Spring Data Redis streams", "Java", java + "spring-streams", groupSteps},
-	{"Redisson", "Java", java + "redisson",
-		[]string{"lock", "locks", "map", "bucket", "queue", "topic", "rate-limit", "cluster", "replace"}},
-	{"Spring Session, Bucket4j", "Java", java + "spring-session",
-		[]string{"session", "index", "expire", "rate-limit", "replace"}},
-	{"socket.io, rate-limiter-flexible", "Node", "node bin/clients/node/socket_io.js",
-		[]string{"pub/sub", "streams", "rate-limit", "replace"}},
-	{"BullMQ", "Node", "node bin/clients/node/bullmq.js", bullSteps},
-	{"BullMQ without a tag", "Node", "node bin/clients/node/bullmq.js", bullSteps},
-	{"RQ", "Python", python + "rq_jobs.py", []string{"queue", "dependency", "replace", "stop", "scripts"}},
-	{"Celery", "Python", python + "celery_jobs.py",
-		[]string{"queue", "chord", "control", "replace", "stop"}},
-	{"Dramatiq", "Python", python + "dramatiq_actors.py",
-		[]string{"queue", "group", "rate-limit", "replace", "maintenance", "clear"}},
-	{"Flask-Limiter", "Python", python + "flask_limits.py",
-		[]string{"fixed-window", "moving-window", "sliding-window-counter", "reset", "replace"}},
-	{"huey, channels_redis, aiocache", "Python", python + "huey_channels.py",
-		[]string{"queue", "group", "cache", "replace"}},
-	{"centrifuge", "Go", "bin/clients/go centrifuge", []string{"publish", "history", "presence", "replace"}},
-	{"django-redis", "Python", python + "django_redis_cache.py",
-		[]string{"get-or-set", "many", "patterns", "lock", "session", "replace"}},
 }
 
 // TestClientMatrix runs every client library and framework, in its own language and with its
@@ -185,7 +154,12 @@ func TestClientMatrix(t *testing.T) {
 	}
 	run(strict)
 	run(relaxed)
-	outcomes := runTogether(t, c, strict.Addr, relaxed.Addr)
+	outcomes := runTogether(t, phasesOf(c), func(p program) string {
+		if slices.Contains(severalSlots, p.name) {
+			return relaxed.Addr
+		}
+		return strict.Addr + pinned[p.name]
+	})
 	for i, p := range applications {
 		passes := t.Run(p.name, func(t *testing.T) {
 			p.skipUnlessReady(t)
@@ -194,48 +168,6 @@ func TestClientMatrix(t *testing.T) {
 		rows = append(rows, outcomes[i].row(p, passes))
 	}
 	writeTable(t, rows)
-}
-
-// runTogether runs the applications that are ready. It replaces all nodes, one after another, when each
-// application has asked for that, or has ended.
-func runTogether(t *testing.T, c *harness.Cluster, strict, relaxed string) []outcome {
-	outcomes := make([]outcome, len(applications))
-	if !slices.ContainsFunc(applications, program.ready) {
-		return outcomes
-	}
-	var waiting, running sync.WaitGroup
-	begin, replaced := make(chan struct{}), make(chan struct{})
-	for i, p := range applications {
-		if !p.ready() {
-			continue
-		}
-		waiting.Add(1)
-		arrive := sync.OnceFunc(waiting.Done)
-		running.Go(func() {
-			defer arrive()
-			addr := strict
-			if slices.Contains(severalSlots, p.name) {
-				addr = relaxed
-			}
-			outcomes[i] = p.run(t, addr+pinned[p.name], map[string]request{"replace": func(tell func()) {
-				arrive()
-				<-begin
-				tell()
-				<-replaced
-				tell()
-			}})
-		})
-	}
-	waiting.Wait()
-	close(begin)
-	for _, node := range c.ByRole("node") {
-		node.Term(harness.ReadyTimeout)
-		node.Start()
-		c.Converge(harness.ReadyTimeout)
-	}
-	close(replaced)
-	running.Wait()
-	return outcomes
 }
 
 func writeTable(t *testing.T, rows []string) {
@@ -261,27 +193,32 @@ func (p program) ready() bool {
 	})
 }
 
+// runs reports whether the program is ready and wanted.
+func (p program) runs() bool {
+	return p.ready() && regexp.MustCompile(*only).MatchString(p.name)
+}
+
 func (p program) skipUnlessReady(t *testing.T) {
-	if !p.ready() {
-		t.Skipf("%s of %s is not ready (make clients)", p.name, p.language)
+	if !p.runs() {
+		t.Skipf("%s of %s is not ready (make clients), or not wanted", p.name, p.language)
 	}
 }
 
 // request is what a word of a program asks for. Each tell writes a line to the program's input.
-type request func(tell func())
+type request func(tell func(words string))
 
 // requestsFor returns the words of a program that has a proxy for itself.
 func requestsFor(proxy *harness.Member) map[string]request {
 	return map[string]request{
-		"restart": func(tell func()) {
+		"restart": func(tell func(string)) {
 			proxy.Term(harness.ReadyTimeout)
 			proxy.Start()
-			tell()
+			tell("")
 		},
-		"kill": func(tell func()) {
+		"kill": func(tell func(string)) {
 			proxy.Kill()
 			proxy.Start()
-			tell()
+			tell("")
 		},
 	}
 }
@@ -291,6 +228,7 @@ type outcome struct {
 	version       string // "" if the program did not run
 	took, busy    time.Duration
 	passed, wrong []string
+	counts        []string // what a crash has done
 	problems      bytes.Buffer
 }
 
@@ -315,9 +253,11 @@ func (p program) run(t *testing.T, addr string, requests map[string]request) (o 
 		do, asks := requests[word]
 		switch {
 		case asks:
-			do(func() { fmt.Fprintln(stdin) })
+			do(func(words string) { fmt.Fprintln(stdin, words) })
 		case word == "version":
 			o.version = rest
+		case word == "count":
+			o.counts = append(o.counts, rest)
 		case word == "ok":
 			o.passed = append(o.passed, rest)
 		default:
@@ -335,6 +275,9 @@ func (p program) run(t *testing.T, addr string, requests map[string]request) (o 
 // judge fails the test unless the program has passed all of its steps, and has reported nothing else.
 func (o *outcome) judge(t *testing.T, p program) {
 	t.Logf("%.1f s, and %.1f s of processors", o.took.Seconds(), o.busy.Seconds())
+	for _, line := range o.counts {
+		t.Log(line)
+	}
 	for _, line := range o.wrong {
 		t.Error(line)
 	}

@@ -1,0 +1,171 @@
+package clients
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/redistest"
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+var (
+	atRedis = flag.Bool("clients.redis", false, "run the applications at one redis-server too")
+	only    = flag.String("clients.only", "", "run the programs whose name this regular expression matches")
+)
+
+// bullSteps is what BullMQ does.
+var bullSteps = []string{"queue", "flow", "replace", "clear"}
+
+// applications are programs that run at once on one cluster, while its nodes are replaced.
+var applications = []program{
+	{"node-redis's streams", "Node", "node bin/clients/node/node_redis_streams.js", listeningSteps},
+	{"ioredis's streams", "Node", "node bin/clients/node/ioredis_streams.js", listeningSteps},
+	{"Jedis's streams", "Java", java + "jedis-streams", groupSteps},
+	{"Lettuce's streams", "Java", java + "lettuce-streams", groupSteps},
+	{"Spring Data Redis streams", "Java", java + "spring-streams", groupSteps},
+	{"Redisson", "Java", java + "redisson",
+		[]string{"lock", "locks", "map", "bucket", "queue", "topic", "rate-limit", "cluster", "replace"}},
+	{"Spring Session, Bucket4j", "Java", java + "spring-session",
+		[]string{"session", "index", "expire", "rate-limit", "replace"}},
+	{"socket.io, rate-limiter-flexible", "Node", "node bin/clients/node/socket_io.js",
+		[]string{"pub/sub", "streams", "rate-limit", "replace"}},
+	{"BullMQ", "Node", "node bin/clients/node/bullmq.js", bullSteps},
+	{"BullMQ without a tag", "Node", "node bin/clients/node/bullmq.js", bullSteps},
+	{"RQ", "Python", python + "rq_jobs.py", []string{"queue", "dependency", "replace", "stop", "scripts"}},
+	{"Celery", "Python", python + "celery_jobs.py",
+		[]string{"queue", "chord", "control", "replace", "stop"}},
+	{"Dramatiq", "Python", python + "dramatiq_actors.py",
+		[]string{"queue", "group", "rate-limit", "replace", "maintenance", "clear"}},
+	{"Flask-Limiter", "Python", python + "flask_limits.py",
+		[]string{"fixed-window", "moving-window", "sliding-window-counter", "reset", "replace"}},
+	{"huey, channels_redis, aiocache", "Python", python + "huey_channels.py",
+		[]string{"queue", "group", "cache", "replace"}},
+	{"Sidekiq", "Ruby", ruby + "sidekiq_jobs.rb", []string{"queue", "api", "replace", "crash", "stop"}},
+	{"centrifuge", "Go", "bin/clients/go centrifuge", []string{"publish", "history", "presence", "replace"}},
+	{"django-redis", "Python", python + "django_redis_cache.py",
+		[]string{"get-or-set", "many", "patterns", "lock", "session", "replace"}},
+}
+
+// A phase is what happens to the servers while all applications go on.
+type phase struct {
+	word    string           // by which an application asks for it
+	happens func() time.Time // it returns when a server was killed
+	waiting sync.WaitGroup
+	begin   chan struct{}
+	over    chan struct{}
+	killed  string // in seconds since 1970, "" if none was
+}
+
+// phasesOf returns what happens to a cluster: first all nodes are replaced, one after another. Then a node is
+// killed, another one joins, and the proxies restart.
+func phasesOf(c *harness.Cluster) []*phase {
+	replace := func() (none time.Time) {
+		for _, node := range c.ByRole("node") {
+			node.Term(harness.ReadyTimeout)
+			node.Start()
+			c.Converge(harness.ReadyTimeout)
+		}
+		return none
+	}
+	crash := func() time.Time {
+		c.AwaitCopies(harness.ReadyTimeout)
+		node := c.Node(1)
+		killed := time.Now()
+		node.Kill()
+		c.Converge(harness.ReadyTimeout)
+		node.Start() // empty: to the others it is a new one
+		c.Converge(harness.ReadyTimeout)
+		for _, proxy := range c.ByRole("proxy") {
+			proxy.Term(harness.ReadyTimeout)
+			proxy.Start()
+		}
+		return killed
+	}
+	return []*phase{{word: "replace", happens: replace}, {word: "crash", happens: crash}}
+}
+
+// run waits until all applications have asked for the phase, and tells them when it begins and ends.
+func (p *phase) run() {
+	p.waiting.Wait()
+	close(p.begin)
+	if killed := p.happens(); !killed.IsZero() {
+		p.killed = fmt.Sprintf("%.3f", float64(killed.UnixMilli())/1000)
+	}
+	close(p.over)
+}
+
+// joinedBy returns how an application asks for the phase, and what it does if it does not ask.
+func (p *phase) joinedBy() (ask request, pass func()) {
+	p.waiting.Add(1)
+	pass = sync.OnceFunc(p.waiting.Done)
+	return func(tell func(string)) {
+		pass()
+		<-p.begin
+		tell("")
+		<-p.over
+		tell(p.killed)
+	}, pass
+}
+
+// runTogether runs the applications that are ready, each at its address, through the phases.
+func runTogether(t *testing.T, phases []*phase, addr func(program) string) []outcome {
+	outcomes := make([]outcome, len(applications))
+	if !slices.ContainsFunc(applications, program.runs) {
+		return outcomes
+	}
+	for _, p := range phases {
+		p.begin, p.over = make(chan struct{}), make(chan struct{})
+	}
+	var running sync.WaitGroup
+	for i, app := range applications {
+		if !app.runs() {
+			continue
+		}
+		requests := map[string]request{}
+		var pass []func()
+		for _, p := range phases {
+			ask, skip := p.joinedBy()
+			requests[p.word], pass = ask, append(pass, skip)
+		}
+		running.Go(func() {
+			outcomes[i] = app.run(t, addr(app), requests)
+			for _, skip := range pass {
+				skip()
+			}
+		})
+	}
+	for _, p := range phases {
+		p.run()
+	}
+	running.Wait()
+	return outcomes
+}
+
+// TestApplicationsAtRedis runs the applications at one redis-server, which is killed and started again with its data:
+// what their programs expect of a cluster is what they do there.
+func TestApplicationsAtRedis(t *testing.T) {
+	if !*atRedis {
+		t.Skip("proves the programs, not Dunlin; -clients.redis runs it")
+	}
+	server := redistest.StartServer(t, "--appendonly", "yes", "--appendfsync", "always")
+	phases := []*phase{
+		{word: "replace", happens: func() (none time.Time) { return none }},
+		{word: "crash", happens: func() time.Time {
+			killed := time.Now()
+			server.Kill()
+			server.Start()
+			return killed
+		}},
+	}
+	outcomes := runTogether(t, phases, func(p program) string { return server.Addr + pinned[p.name] })
+	for i, p := range applications {
+		t.Run(p.name, func(t *testing.T) {
+			p.skipUnlessReady(t)
+			outcomes[i].judge(t, p)
+		})
+	}
+}
