@@ -45,10 +45,15 @@ var applications = []program{
 	{"huey, channels_redis, aiocache", "Python", python + "huey_channels.py",
 		[]string{"queue", "group", "cache", "replace"}},
 	{"Sidekiq", "Ruby", ruby + "sidekiq_jobs.rb", []string{"queue", "api", "replace", "crash", "stop"}},
+	{"Rails", "Ruby", ruby + "rails.rb", []string{"cache", "race", "many", "counters", "clear", "session", "broadcast",
+		"replace", "crash"}},
 	{"centrifuge", "Go", "bin/clients/go centrifuge", []string{"publish", "history", "presence", "replace"}},
 	{"django-redis", "Python", python + "django_redis_cache.py",
 		[]string{"get-or-set", "many", "patterns", "lock", "session", "replace"}},
 }
+
+// workTime lets the applications work before and after a crash. No test depends on it.
+const workTime = 500 * time.Millisecond
 
 // A phase is what happens to the servers while all applications go on.
 type phase struct {
@@ -73,6 +78,7 @@ func phasesOf(c *harness.Cluster) []*phase {
 	}
 	crash := func() time.Time {
 		c.AwaitCopies(harness.ReadyTimeout)
+		time.Sleep(workTime)
 		node := c.Node(1)
 		killed := time.Now()
 		node.Kill()
@@ -83,6 +89,7 @@ func phasesOf(c *harness.Cluster) []*phase {
 			proxy.Term(harness.ReadyTimeout)
 			proxy.Start()
 		}
+		time.Sleep(workTime)
 		return killed
 	}
 	return []*phase{{word: "replace", happens: replace}, {word: "crash", happens: crash}}
@@ -155,9 +162,11 @@ func TestApplicationsAtRedis(t *testing.T) {
 	phases := []*phase{
 		{word: "replace", happens: func() (none time.Time) { return none }},
 		{word: "crash", happens: func() time.Time {
+			time.Sleep(workTime)
 			killed := time.Now()
 			server.Kill()
 			server.Start()
+			time.Sleep(workTime)
 			return killed
 		}},
 	}
