@@ -127,6 +127,7 @@ clients: ## fetch and build the client libraries that the tests use, about two m
 .PHONY: matrix
 matrix: ## test these client libraries through a proxy and write the table of their versions
 	MATRIX_TABLE=$(CURDIR)/test/clients/VERSIONS.md go test -count 1 -run '^TestClientMatrix$$' -v ./test/clients
+	go test -count 1 -run '^TestApplicationsAtRedis$$' -v ./test/clients -clients.redis
 
 .PHONY: bench
 bench: ## compare Dunlin with redis-server, memcached and twemproxy, about ten minutes (RACE='--rounds 1': fewer, RACE=--full: all)

@@ -20,6 +20,11 @@ var (
 // bullSteps is what BullMQ does.
 var bullSteps = []string{"queue", "flow", "replace", "clear"}
 
+// laravelSteps is what Laravel does, with either of its clients.
+var laravelSteps = []string{
+	"cache", "tags", "lock", "limits", "session", "pipeline", "queue", "broadcast", "replace", "crash", "stop",
+}
+
 // applications are programs that run at once on one cluster, while its nodes are replaced.
 var applications = []program{
 	{"node-redis's streams", "Node", "node bin/clients/node/node_redis_streams.js", listeningSteps},
@@ -47,6 +52,8 @@ var applications = []program{
 	{"Sidekiq", "Ruby", ruby + "sidekiq_jobs.rb", []string{"queue", "api", "replace", "crash", "stop"}},
 	{"Rails", "Ruby", ruby + "rails.rb", []string{"cache", "race", "many", "counters", "clear", "session", "broadcast",
 		"replace", "crash"}},
+	{"Laravel, phpredis", "PHP", php + "laravel.php phpredis", laravelSteps},
+	{"Laravel, predis", "PHP", php + "laravel.php predis", laravelSteps},
 	{"centrifuge", "Go", "bin/clients/go centrifuge", []string{"publish", "history", "presence", "replace"}},
 	{"django-redis", "Python", python + "django_redis_cache.py",
 		[]string{"get-or-set", "many", "patterns", "lock", "session", "replace"}},

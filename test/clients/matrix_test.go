@@ -30,13 +30,13 @@ type program struct {
 
 // severalSlots lists the programs whose transactions, or a RENAME, have keys of several slots, which a proxy
 // executes only with --multi relaxed, or --cross-slot relaxed.
-var severalSlots = []string{"Django's cache", "django-redis", "Spring Session, Bucket4j", "Sidekiq"}
+var severalSlots = []string{"Django's cache", "django-redis", "Spring Session, Bucket4j", "Sidekiq", "Laravel, phpredis"}
 
 // pinned has the programs that work in a pinned database, which is part of their URL: there, transactions and scripts
 // take any keys.
 var pinned = map[string]string{
 	"BullMQ without a tag": "/8", "RQ": "/9", "Celery": "/10", "Dramatiq": "/11", "Flask-Limiter": "/12",
-	"huey, channels_redis, aiocache": "/13", "centrifuge": "/14",
+	"huey, channels_redis, aiocache": "/13", "centrifuge": "/14", "Laravel, predis": "/15",
 }
 
 // fetchedAlone lists the first words of programs that are left out if their package cannot be fetched, and the
@@ -55,6 +55,7 @@ var movers = []string{"go-redis", "redis-py", "node-redis", "Lettuce"}
 // all else.
 const (
 	ruby   = "ruby test/clients/ruby/"
+	php    = "php test/clients/php/"
 	python = "bin/clients/python/bin/python -B test/clients/python/"
 	java   = "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp bin/clients/java:bin/clients/java/lib/* Main "
 )
@@ -116,7 +117,7 @@ func TestClientMatrix(t *testing.T) {
 	harness.SkipUnderRace(t)
 	t.Parallel()
 	c := harness.StartClusterWith(t, harness.StartOptions{
-		Nodes: 3, Proxies: 2, NodeFlags: []string{"--pinned-databases", "8-14"},
+		Nodes: 3, Proxies: 2, NodeFlags: []string{"--pinned-databases", "8-15"},
 	})
 	strict, relaxed := c.Proxy(0), c.Proxy(1)
 	relaxed.Term(harness.ReadyTimeout)
