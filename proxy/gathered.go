@@ -15,6 +15,9 @@ import (
 //	client   SADD a x ─▶ owner of a    SUNIONSTORE d a b    GET k
 //	                ◀──                 ─▶ owner of d: GATHER ··· push ◀──    ─▶ owner of k
 
+// maxGathered is how many bytes such a command takes at most: its loop copies it. That is enough for 1 MiB of arguments.
+const maxGathered = order.HugeRequest + order.HugeRequest/8
+
 // crossesSlots reports whether the session's commands may have keys of several slots.
 func (s *client) crossesSlots() bool { return s.w.proxy.cfg.RelaxedSlots }
 
@@ -34,8 +37,12 @@ func (s *client) forwardGathered(cmd *command.Command, args [][]byte) bool {
 	if r := s.reach(level, errCrossSlot); r != reached {
 		return r == below
 	}
-	if s.Outstanding() > 0 {
+	switch {
+	case s.Outstanding() > 0:
 		return false
+	case sizeOf(args) > maxGathered:
+		s.answer(errLongGathered)
+		return true
 	}
 	raw := member.AppendGather(s.w.scratch[:0], args)
 	s.w.keepScratch(raw)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -82,6 +83,23 @@ func TestGatheredOrNot(t *testing.T) {
 	f(ring.ReserveLevel-1, true, "BLMOVE "+a+" "+b+" LEFT LEFT 0")
 	f(ring.ReserveLevel, false, "BRPOPLPUSH "+a+" "+b+" 0")
 	f(ring.GatherLevel, true, "SORT "+a+" BY w_* STORE "+b)
+}
+
+// TestGatheredLong: a command that is too long to be copied is refused.
+func TestGatheredLong(t *testing.T) {
+	c := newCluster(t, 2, relaxedSlots)
+	c.level = ring.ReserveLevel
+	c.route(func(p int) int { return p % 2 })
+	c.retry()
+	c.nodes[0].set(func(n *fakeNode) { n.later = func(args []string) bool { return args[0] == "DUNLIN" } })
+	cl := c.dial()
+	line := "MSETNX " + key(0, 2) + " v " + key(1, 2) + " "
+	cl.send(line + strings.Repeat("x", order.HugeRequest))
+	c.nodes[0].waiting(1)
+	c.nodes[0].complete(0, ":1\r\n")
+	cl.want(":1")
+	cl.send(line + strings.Repeat("x", 2*order.HugeRequest))
+	cl.want(strings.TrimSpace(string(errLongGathered)))
 }
 
 // TestGatheredElsewhere: a command that its node refuses in the end goes to the next owner of its home.
