@@ -170,6 +170,7 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinLevel:     {run: raisePipe},
 		command.DunlinListen:    {run: listen},
 		command.DunlinMissed:    {run: takeMissed},
+		command.DunlinHanded:    {run: takeHanded},
 		command.DunlinReport:    {run: sendReport},
 		command.DunlinReserve:   {run: reserve},
 		command.DunlinWithin:    {run: within},

@@ -1,9 +1,6 @@
 package node
 
 import (
-	"sync/atomic"
-	"time"
-
 	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
@@ -93,8 +90,8 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 		}
 	case !r.brokers(ring.PartitionOf(l.Name)) && !(had && r.mayPublish(ring.PartitionOf(l.Name))):
 		return member.NotOwner
-	case !b.ListenAs(mode, of.receiver, kind, l.Name, l.Count, r.view.Began[ring.PartitionOf(l.Name)]):
-		answer = member.Gapped
+	default:
+		answer = r.listenAs(of.receiver, mode, l)
 	}
 	switch topic := (pipeTopic{kind, string(l.Name)}); {
 	case l.Count > 0:
@@ -107,6 +104,24 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 		of.ends[topic] = of.receiver.Queued()
 	}
 	return answer
+}
+
+// listenAs carries out a LISTEN to a channel. Who follows while the owner before may still be handing over is noted, and
+// asks again.
+func (r *request) listenAs(rc *broker.Receiver, mode broker.Mode, l *member.Listen) member.Heard {
+	p := ring.PartitionOf(l.Name)
+	torn := mode == broker.Follow && r.Level() >= ring.HandedLevel && !r.node.following.isWhole(r.view, p)
+	waits := torn && r.view.Standing[p] == ownership.Gained
+	if waits {
+		mode = broker.Ahead
+	}
+	switch whole := r.node.broker.ListenAs(mode, rc, pubsub.Kind(l.Kind), l.Name, l.Count, r.view.Began[p]); {
+	case waits:
+		return member.NotOwner
+	case torn, !whole:
+		return member.Gapped
+	}
+	return member.Noted
 }
 
 // ended answers a LISTEN of no subscribers: behind Noted nothing more of the topic may come.
@@ -204,30 +219,4 @@ func (of *listener) end() {
 	n := of.cn.node
 	of.receiver.Close()
 	n.goJob(func() { n.broker.Leave(of.receiver) })
-}
-
-// following says which partitions this node has had for less than broker.BacklogTime, so that those who
-// listen to their channels may still have to follow.
-type following struct {
-	from  atomic.Uint64 // the epoch in which it has got the first of them
-	until atomic.Int64  // a time of the loops' clock
-}
-
-// gained notes that the node has got partitions in an epoch.
-func (f *following) gained(epoch uint64, now time.Duration) {
-	if f.hasEnded(now) {
-		f.from.Store(epoch)
-	}
-	f.until.Store(int64(now + broker.BacklogTime))
-}
-
-// hasEnded reports whether nobody follows any more.
-func (f *following) hasEnded(now time.Duration) bool { return now > time.Duration(f.until.Load()) }
-
-// since returns the epoch since which this node has had a partition, if that is not long; otherwise 0.
-func (f *following) since(v *ownership.View, p uint16, now time.Duration) uint64 {
-	if f.hasEnded(now) || v.Began[p] < f.from.Load() {
-		return 0
-	}
-	return v.Began[p]
 }

@@ -15,7 +15,7 @@ import (
 //	DUNLIN CLAIM, PASS             a proxy's blocking command that names keys of several nodes (claim.go)
 //	DUNLIN AS                      whose request comes next (tracking.go)
 //	DUNLIN LISTEN                  how many subscribers of a topic a proxy's loop has (listen.go)
-//	DUNLIN TOPICS, MISSED          who listens to channels that another node hands over (topics.go)
+//	DUNLIN TOPICS, MISSED, HANDED  who listens to channels that another node hands over (topics.go)
 //	DUNLIN GATHER                  a proxy's command whose keys lie in several slots (gather.go)
 //	DUNLIN PUBLISH                 a message of a transaction or a script that another node executes (publication.go)
 //	DUNLIN LEND, CEDE              what a key holds, for a command that another node executes (lend.go)

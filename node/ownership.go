@@ -159,6 +159,7 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	if v.Newest > n.view.Load().Newest {
 		n.following.gained(v.Newest, n.cfg.Group.Clock())
 	}
+	n.tearLocked(v)
 	n.loses = n.loses || losesSome(n.view.Load(), v)
 	n.view.Store(v)
 	n.reviewBlocked()
@@ -168,6 +169,23 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	for _, w := range n.workers {
 		w.loop.Post(w.endShards)
 	}
+}
+
+// tearLocked tells of a gap those who listen to channels that come back under the next view, and that the owner before
+// has not handed over.
+func (n *Node) tearLocked(next *ownership.View) {
+	torn := n.following.torn(n.view.Load(), next)
+	if torn.Empty() || clusterLevel(next.Table) < ring.HandedLevel {
+		return
+	}
+	n.goJob(func() {
+		n.broker.Gap(func(channel string) uint64 {
+			if p := ring.PartitionOf([]byte(channel)); torn.Has(p) {
+				return next.Began[p]
+			}
+			return 0
+		}, func() bool { return n.ctx.Err() == nil })
+	})
 }
 
 // losesSome reports whether some partition is served under a view, and not under the next one.

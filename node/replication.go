@@ -124,6 +124,7 @@ func (n *Node) refeedLocked(v *ownership.View, claims map[uint16]replica.Claim) 
 func (n *Node) handOverLocked(a ownership.HandOver) {
 	lost := n.feeding.HandOver(a.Old, a.Next, a.Away, newSeal)
 	n.actFeedingLocked()
+	whole := n.following.lost(a.Old, lost.Lost, n.broker.Overrun(), n.cfg.Group.Clock())
 	id := n.machine.HandedTo(n.monotonic(), lost.Heirs)
 	if id == 0 {
 		return // there are none
@@ -134,8 +135,9 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 	for _, heir := range lost.Heirs {
 		s := n.fedBy[heir]
 		to, gets := h.heirOf(a.Next.Table, heir)
+		topics := &toldTopics{heir: to, gets: gets, whole: whole.Intersect(gets), began: a.Old.Began[:], epoch: a.Next.Epoch()}
 		n.goJob(func() {
-			endTopics := n.handTopics(h.ctx, to, gets, a.Old.Began[:], a.Next.Epoch())
+			endTopics := n.handTopics(h.ctx, topics)
 			if err := s.FlushHanded(h.ctx); err != nil && n.ctx.Err() == nil {
 				n.log.Warn("gave up a hand-over: the new owner has died or its stream has ended", "to", heir, "error", err)
 			}

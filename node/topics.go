@@ -37,20 +37,28 @@ func (h *handOver) heirOf(t *ring.Table, name string) (heir ring.Member, gets *r
 	return heir, gets
 }
 
+// toldTopics is what an heir is told of channels.
+type toldTopics struct {
+	heir  ring.Member
+	gets  *ring.PartitionSet
+	whole ring.PartitionSet // those of gets of whose channels this node has everything
+	began []uint64          // the epochs since which this node had its partitions
+	epoch uint64            // of the table that gives them to the heir
+}
+
 // handTopics begins to tell an heir who listens to the channels that it gets. The caller calls end when the
 // heir has everything else: that waits for topicsPatience at most. If the heir does not take all by then, or is
 // of an older build, PUBLISH counts there who has followed.
 //
 // It also hands over what was published here and some have not got, because the partitions move on before they have
-// followed. What does not reach the heir counts as lost. began has the epochs since which this node had its partitions.
-func (n *Node) handTopics(
-	ctx context.Context, heir ring.Member, gets *ring.PartitionSet, began []uint64, epoch uint64,
-) (end func()) {
+// followed. What does not reach the heir counts as lost. At last the heir hears of which partitions it has everything:
+// whoever follows there in others is told of a gap.
+func (n *Node) handTopics(ctx context.Context, t *toldTopics) (end func()) {
 	ctx, cancel := context.WithTimeout(ctx, ownership.TakeTimeout)
 	told := make(chan struct{})
 	n.goJob(func() {
 		defer close(told)
-		n.tellTopics(ctx, heir, gets, began, epoch)
+		n.tellTopics(ctx, t)
 	})
 	return func() {
 		defer cancel()
@@ -61,43 +69,64 @@ func (n *Node) handTopics(
 	}
 }
 
-func (n *Node) tellTopics(
-	ctx context.Context, heir ring.Member, gets *ring.PartitionSet, began []uint64, epoch uint64,
-) {
-	keep := func(name string) bool { return gets.Has(ring.PartitionOf([]byte(name))) }
+func (n *Node) tellTopics(ctx context.Context, t *toldTopics) {
+	keep := func(name string) bool { return t.gets.Has(ring.PartitionOf([]byte(name))) }
+	began := func(name string) uint64 { return t.began[ring.PartitionOf([]byte(name))] }
 	goOn := func() bool { return ctx.Err() == nil }
-	missed, release := n.broker.Missed(keep, func(name string) uint64 { return began[ring.PartitionOf([]byte(name))] }, goOn)
+	missed, allMissed, release := n.broker.Missed(keep, began, goOn)
 	defer release()
-	list, done := n.broker.Told(keep, goOn)
+	list, allTold, done := n.broker.Told(keep, goOn)
 	defer done()
-	if len(list) == 0 {
-		return
-	}
-	p, err := member.DialPeer(ctx, n.cfg.Dialer, heir.Addr, n.cfg.Secret.First(), n.cfg.Boot)
+	whole := allMissed && allTold
+	p, err := member.DialPeer(ctx, n.cfg.Dialer, t.heir.Addr, n.cfg.Secret.First(), n.cfg.Boot)
 	if err == nil {
 		defer p.Close()
 	}
 	for len(list) > 0 && err == nil {
-		var turn []member.Topic
-		for bytes := 0; len(turn) < len(list) && len(turn) < topicsTurn && bytes < topicsBytes; {
-			t := &list[len(turn)]
-			bytes += len(t.Name)
-			turn = append(turn, member.Topic{Boot: t.Origin.Boot, Loop: t.Origin.Loop, Kind: uint8(t.Kind), Name: t.Name, Count: t.Count})
-		}
+		turn := topicsOfTurn(list)
 		list = list[len(turn):]
-		err = p.Topics(epoch, turn)
+		err = passOn(p.Topics(t.epoch, turn), &whole)
 	}
-	for ; len(missed) > 0 && err == nil; missed = missed[1:] {
+	for err == nil && len(missed) > 0 {
 		m := member.Missed{Kind: uint8(missed[0].Kind), Channel: missed[0].Channel, Message: missed[0].Payload}
 		for _, of := range missed[0].By {
 			m.By = append(m.By, member.Loop(of))
 		}
-		err = p.Missed(epoch, &m)
+		took := true
+		if err = passOn(p.Missed(t.epoch, &m), &took); err != nil {
+			break
+		}
+		if missed = missed[1:]; !took {
+			n.broker.Lose(1)
+			whole = false
+		}
+	}
+	if whole && err == nil {
+		err = p.Handed(&t.whole)
 	}
 	if err != nil {
 		n.broker.Lose(len(missed))
-		n.log.Debug("the next owner does not know all who listen", "node", heir.Name(), "error", err)
+		n.log.Debug("the next owner does not know all who listen", "node", t.heir.Name(), "error", err)
 	}
+}
+
+// passOn returns err, unless the heir has refused something: the rest may have room there.
+func passOn(err error, took *bool) error {
+	if isRefusal(err) {
+		*took = false
+		return nil
+	}
+	return err
+}
+
+// topicsOfTurn returns the first topics of a list, for one request.
+func topicsOfTurn(list []broker.Told) (turn []member.Topic) {
+	for bytes := 0; len(turn) < len(list) && len(turn) < topicsTurn && bytes < topicsBytes; {
+		t := &list[len(turn)]
+		bytes += len(t.Name)
+		turn = append(turn, member.Topic{Boot: t.Origin.Boot, Loop: t.Origin.Loop, Kind: uint8(t.Kind), Name: t.Name, Count: t.Count})
+	}
+	return turn
 }
 
 // takeTopics: DUNLIN TOPICS epoch ({boot} {loop} {kind} {name} {count})…
@@ -108,10 +137,16 @@ func takeTopics(r *request) {
 		return
 	}
 	r.node.following.gained(epoch, r.worker.loop.Now()) // so that they are not forgotten at once
+	room := true
 	for _, t := range topics {
 		if kind := pubsub.Kind(t.Kind); kind != pubsub.Pattern && len(t.Name) <= pubsub.MaxName {
-			r.node.broker.Expect(broker.Told{Origin: broker.Origin{Boot: t.Boot, Loop: t.Loop}, Kind: kind, Name: t.Name, Count: t.Count})
+			told := broker.Told{Origin: broker.Origin{Boot: t.Boot, Loop: t.Loop}, Kind: kind, Name: t.Name, Count: t.Count}
+			room = r.node.broker.Expect(told) && room
 		}
+	}
+	if !room {
+		r.Fail(exec.ErrOOM)
+		return
 	}
 	r.ReplyOK()
 }
@@ -131,5 +166,16 @@ func takeMissed(r *request) {
 		r.Fail(exec.ErrOOM)
 		return
 	}
+	r.ReplyOK()
+}
+
+// takeHanded: DUNLIN HANDED partitions
+func takeHanded(r *request) {
+	whole, ok := ring.DecodePartitionSet(r.Args[2])
+	if !ok {
+		r.Fail(errBadListen)
+		return
+	}
+	r.node.following.took(whole)
 	r.ReplyOK()
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func TestTopicsDelayNoHandOver(t *testing.T) {
 	say(member.Listen{Name: []byte("c"), Count: 1})
 	gets := new(ring.PartitionSet)
 	gets.Add(partitionOf("c"))
-	n.handTopics(t.Context(), memberOf(n), gets, n.view.Load().Began[:], 2)()
+	n.handTopics(t.Context(), &toldTopics{heir: memberOf(n), gets: gets, began: n.view.Load().Began[:], epoch: 2})()
 	if err := came(t, "the refusal", refusal); !errors.Is(err, context.Canceled) {
 		t.Errorf("the next owner is given up because of %v", err)
 	}
@@ -72,82 +73,158 @@ func TestTopicsDelayNoHandOver(t *testing.T) {
 // middle comes to the proxy ahead of what comes later, and once. A proxy that has followed gets nothing twice.
 func TestChannelsThatMoveTwice(t *testing.T) {
 	for _, back := range []bool{false, true} {
-		nodes, table, key := startTrio(t)
-		p, channel := partitionOf(key), "{"+key+"}channel"
-		table = altered(table, func(next *ring.Table) { next.Level = ring.Level })
-		install(t, table, nodes[:]...)
-		var clients [3]*client
-		for i, n := range nodes {
-			n.topicsPatience = time.Minute
-			clients[i] = dial(t, n.Addr())
-		}
-		pipes := map[[2]int]*client{}
-		listen := func(node, loop int, mode member.Mode) {
-			t.Helper()
-			at := pipes[[2]int{node, loop}]
-			if at == nil {
-				at = dial(t, nodes[node].Addr())
-				at.want(fmt.Sprintf("%s %d", pipeLine(7, loop, "listen", 1, 3), ring.Level), "OK later")
-				pipes[[2]int{node, loop}] = at
-			}
-			at.sendRaw(member.AppendListen(nil, member.Listen{Mode: mode, Name: []byte(channel), Count: 1}))
-			at.frame("LISTEN", ":1")
-		}
-		gets := func(node, loop int, want ...string) {
-			t.Helper()
-			at := pipes[[2]int{node, loop}]
-			at.sendRaw(member.AppendListen(nil, member.Listen{Name: []byte(channel)})) // what waits is shown ahead of the answer
-			var got []string
-			for {
-				frame := at.read()
-				m, ok := pubsub.ParseMessage(frame)
-				if !ok {
-					break
-				}
-				got = append(got, string(m.Payload))
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("back %v: loop %d gets %q from node %d, want %q", back, loop, got, node, want)
-			}
-		}
-		move := func(from, to uint16) {
-			t.Helper()
-			moving := altered(table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: p, From: from, To: to}} })
-			install(t, moving, nodes[:]...)
-			eventually(t, "the copy is in sync", inSync(nodes[to], p))
-			table = altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p] = nil, to })
-			install(t, table, nodes[:]...)
-		}
-		publish := func(node int, messages ...string) {
-			t.Helper()
-			for _, m := range messages {
-				clients[node].want("PUBLISH "+channel+" "+m, "(integer) 2")
-			}
-		}
-		const late, quick = 0, 1 // the two loops
-		listen(0, late, member.Live)
-		listen(0, quick, member.Live)
-		publish(0, "zero")
-		move(0, 1)
-		publish(1, "one", "two")
-		gets(0, quick, "zero")
-		listen(1, quick, member.Follow)
-		publish(1, "three")
+		m := startMoves(t)
+		m.moveAndFollow()
 		if back {
-			move(1, 0)
-			publish(0, "four")
-			listen(0, quick, member.Follow)
-			gets(0, late, "zero", "one", "two", "three", "four") // it was live there
-			gets(0, quick, "four")
+			m.move(1, 0)
+			m.publish(0, "four")
+			m.listen(0, quick, member.Follow, member.Noted)
+			m.gets(0, late, "zero", "one", "two", "three", "four") // it was live there
+			m.listen(0, late, member.Follow, member.Noted)         // and has ended what it had there
+			m.publish(0, "five")
+			m.gets(0, late, "five")
+			m.gets(0, quick, "four", "five")
 		} else {
-			move(1, 2)
-			publish(2, "four")
-			listen(2, quick, member.Follow)
-			listen(2, late, member.Follow)
-			gets(0, late, "zero")
-			gets(2, late, "one", "two", "three", "four")
-			gets(2, quick, "four")
+			m.move(1, 2)
+			m.publish(2, "four")
+			m.listen(2, quick, member.Follow, member.Noted)
+			m.listen(2, late, member.Follow, member.Noted)
+			m.gets(0, late, "zero")
+			m.gets(2, late, "one", "two", "three", "four")
+			m.gets(2, quick, "four")
 		}
-		gets(1, quick, "one", "two", "three")
+		m.gets(1, quick, "one", "two", "three")
+	}
+}
+
+// TestGapOfChannelsThatMoveTwice: a node in the middle cannot hand over what a proxy has not got. The proxy hears that
+// there is a gap when it follows, or at once if it need not.
+func TestGapOfChannelsThatMoveTwice(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		m := startMoves(t, func(c *Config) {
+			c.Dialer = func(ctx context.Context, addr string) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+				return cutAtMissed{conn}, err
+			}
+		})
+		m.moveAndFollow()
+		if back {
+			m.move(1, 0)
+			eventually(t, "the gap is told", func() bool { return m.nodes[0].broker.Lost() > 0 })
+			m.publish(0, "four")
+			m.listen(0, quick, member.Follow, member.Gapped)
+			m.gets(0, late, "zero", "lost 1", "four")
+			m.gets(0, quick, "four")
+		} else {
+			m.move(1, 2)
+			m.publish(2, "four")
+			m.listen(2, late, member.Follow, member.Gapped)
+			m.gets(2, late, "four")
+		}
+		if lost := m.nodes[1].broker.Lost(); lost != 3 {
+			t.Errorf("the node in the middle has lost %d messages, want 3", lost)
+		}
+	}
+}
+
+// cutAtMissed is a connection that breaks when it is to hand over a message.
+type cutAtMissed struct{ net.Conn }
+
+func (c cutAtMissed) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(member.VerbMissed)) {
+		return 0, errors.New("broken")
+	}
+	return c.Conn.Write(b)
+}
+
+// moves are those of a channel over three nodes. Two loops of a proxy listen to it.
+type moves struct {
+	t       *testing.T
+	nodes   [3]*Node
+	clients [3]*client
+	table   *ring.Table
+	p       uint16
+	channel string
+	pipes   map[[2]int]*client // by node and loop
+}
+
+const late, quick = 0, 1 // the two loops
+
+func startMoves(t *testing.T, change ...func(*Config)) *moves {
+	t.Helper()
+	m := &moves{t: t, pipes: make(map[[2]int]*client)}
+	var key string
+	m.nodes, m.table, key = startTrio(t, change...)
+	m.p, m.channel = partitionOf(key), "{"+key+"}channel"
+	m.table = altered(m.table, func(next *ring.Table) { next.Level = ring.Level })
+	install(t, m.table, m.nodes[:]...)
+	for i, n := range m.nodes {
+		n.topicsPatience = time.Minute
+		m.clients[i] = dial(t, n.Addr())
+	}
+	return m
+}
+
+// moveAndFollow moves the channel to the second node, to which only the quick loop follows.
+func (m *moves) moveAndFollow() {
+	m.t.Helper()
+	m.listen(0, late, member.Live, member.Noted)
+	m.listen(0, quick, member.Live, member.Noted)
+	m.publish(0, "zero")
+	m.move(0, 1)
+	m.publish(1, "one", "two")
+	m.gets(0, quick, "zero")
+	m.listen(1, quick, member.Follow, member.Noted)
+	m.publish(1, "three")
+}
+
+func (m *moves) listen(node, loop int, mode member.Mode, want member.Heard) {
+	m.t.Helper()
+	at := m.pipes[[2]int{node, loop}]
+	if at == nil {
+		at = dial(m.t, m.nodes[node].Addr())
+		at.want(fmt.Sprintf("%s %d", pipeLine(7, loop, "listen", 1, 3), ring.Level), "OK later")
+		m.pipes[[2]int{node, loop}] = at
+	}
+	at.sendRaw(member.AppendListen(nil, member.Listen{Mode: mode, Name: []byte(m.channel), Count: 1}))
+	at.frame("LISTEN", fmt.Sprintf(":%d", want))
+}
+
+// gets ends what a loop has of the channel at a node. What waits there is shown ahead of the answer.
+func (m *moves) gets(node, loop int, want ...string) {
+	m.t.Helper()
+	at := m.pipes[[2]int{node, loop}]
+	at.sendRaw(member.AppendListen(nil, member.Listen{Name: []byte(m.channel)}))
+	var got []string
+	for {
+		frame := at.read()
+		if lost, ok := member.ParseLost(frame); ok {
+			got = append(got, fmt.Sprintf("lost %d", lost))
+			continue
+		}
+		message, ok := pubsub.ParseMessage(frame)
+		if !ok {
+			break
+		}
+		got = append(got, string(message.Payload))
+	}
+	if !slices.Equal(got, want) {
+		m.t.Errorf("loop %d gets %q from node %d, want %q", loop, got, node, want)
+	}
+}
+
+func (m *moves) move(from, to uint16) {
+	m.t.Helper()
+	moving := altered(m.table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: m.p, From: from, To: to}} })
+	install(m.t, moving, m.nodes[:]...)
+	eventually(m.t, "the copy is in sync", inSync(m.nodes[to], m.p))
+	m.table = altered(moving, func(next *ring.Table) { next.Moves, next.Owner[m.p] = nil, to })
+	install(m.t, m.table, m.nodes[:]...)
+}
+
+func (m *moves) publish(node int, messages ...string) {
+	m.t.Helper()
+	for _, message := range messages {
+		m.clients[node].want("PUBLISH "+m.channel+" "+message, "(integer) 2")
 	}
 }

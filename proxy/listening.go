@@ -25,8 +25,8 @@ import (
 // that has obeyed the table too: earlier, others may still publish there. Then it ends what it has there;
 // behind that node's answer nothing more of the channel can come from there. Then it follows (Follow). If the
 // channel has moved on meanwhile, the newest owner has what was published in between (broker.Missed). So planned
-// moves lose nothing and keep the order. If the connection to a broker breaks, or an owner dies to which the worker
-// has not followed yet, messages may be lost: these gaps are counted.
+// moves lose nothing and keep the order. If the connection to a broker breaks, or an owner has not handed over what was
+// published, messages may be lost: these gaps are counted.
 
 const (
 	// settleTurn is how many steps of looking at topics make a turn: one for a topic and each node that it
@@ -81,7 +81,7 @@ type topic struct {
 	ties     []*tie
 	last     *order.Node // the last one that was live
 	ended    bool        // the tie to last was ended, because the topic has moved
-	unheard  *order.Node // the owner, while the worker does not follow there yet
+	gap      bool        // the connection to an owner broke, and no other one has acknowledged the topic since
 	changes  []change    // that are not acknowledged, by version
 	listed   bool        // in ready, blocked or waiting
 	place    int         // in listening.all
@@ -146,7 +146,7 @@ func (l *listening) change(kind pubsub.Kind, name string, more bool, c change) {
 		l.follows += by
 	}
 	if t.version++; t.count == 0 {
-		t.last, t.unheard = nil, nil // who subscribes later has missed nothing
+		t.last, t.gap = nil, false // who subscribes later has missed nothing
 	}
 	if c.s != nil {
 		c.version, c.more = t.version, more
@@ -303,12 +303,6 @@ func (l *listening) settleChannel(t *topic) {
 		}
 	}
 	moved := t.last != nil && (t.last != owner || t.ended)
-	if t.unheard != nil && t.unheard != owner && !slices.Contains(l.w.order.Nodes(), t.unheard) {
-		l.w.stats.Gaps++ // it has died: what was published there nobody has handed over
-	}
-	if t.unheard = nil; moved {
-		t.unheard = owner
-	}
 	switch {
 	case owner == nil:
 		l.block(t)

@@ -154,8 +154,11 @@ func TestListeningFollowsBack(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					said = append(said, n.name+" "+strings.Join(args[1:], " "))
-					if args[3] != "0" && (i == 1 || owner != 0) { // the second node never takes over
+					switch {
+					case args[3] != "0" && (i == 1 || owner != 0): // the second node never takes over
 						return member.NotOwner
+					case dies && args[1] == "2":
+						return member.Gapped
 					}
 					return member.Noted
 				}

@@ -123,14 +123,14 @@ func (at *tie) Done(_ int32, reply []byte) {
 		t.drop(at)
 		l.withdraw(t, at)
 	default:
-		if heard == member.Gapped {
+		if heard == member.Gapped && !t.gap { // which is counted already
 			l.w.stats.Gaps++
 		}
 		if t.kind == pubsub.Prefix && !at.live && t.count > len(t.changes) {
 			l.w.forgetAll() // others follow it already, and may have missed what this node has told nobody
 		}
 		if at.told = at.asked; at.mode != member.Ahead {
-			at.live, t.last, t.ended = true, at.node, false
+			at.live, t.last, t.ended, t.gap = true, at.node, false, false
 		}
 	}
 	l.look(t)
@@ -166,6 +166,7 @@ func (l *listening) forgetVoid(t *topic) {
 	for _, at := range slices.Clone(t.ties) {
 		if p := at.node.Pipe(listenLane); (at.told > 0 || at.asking) && (p.Attempt() != at.attempt || !p.IsOpen()) {
 			if at.live {
+				t.gap = true
 				l.w.stats.Gaps++
 			}
 			t.drop(at)

@@ -32,11 +32,12 @@ import (
 //	18 nodes gather what other nodes lend (DUNLIN GATHER, LEND), so that commands may name keys of several slots
 //	19 settings may pin databases
 //	20 nodes reserve partitions for each other (DUNLIN RESERVE), so that commands may change keys of several slots
+//	21 nodes say of which partitions they have handed over all that concerns channels (DUNLIN HANDED)
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 20
+const Level = 21
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -111,6 +112,9 @@ const PinnedLevel = 19
 // ReserveLevel is the level of the cluster from which on proxies may send commands that change keys
 // of several slots, and nodes reserve partitions for each other.
 const ReserveLevel = 20
+
+// HandedLevel is the level of the cluster from which on nodes expect DUNLIN HANDED of those who hand partitions over.
+const HandedLevel = 21
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

@@ -211,6 +211,7 @@ const (
 	DunlinTake
 	DunlinTopics
 	DunlinMissed
+	DunlinHanded
 	DunlinValue
 	DunlinWatch
 	DunlinWithin

@@ -37,7 +37,7 @@ func TestGoldenBytes(t *testing.T) {
 		"pipe of a level": {AppendPipe(nil, Pipe{Kind: Common, Version: resp.RESP2, Level: 1}, nil, nil),
 			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$6\r\ncommon\r\n$1\r\n0\r\n$1\r\n2\r\n$0\r\n\r\n$1\r\n1\r\n"},
 		"peer":  {AppendPeer(nil, 7, nil, nil), "*4\r\n$6\r\nDUNLIN\r\n$4\r\nPEER\r\n$1\r\n7\r\n$0\r\n\r\n"},
-		"level": {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$2\r\n20\r\n"},
+		"level": {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$2\r\n21\r\n"},
 		"listen": {AppendListen(nil, Listen{Kind: 1, Mode: Follow, Name: []byte("n*"), Count: 2}),
 			"*6\r\n$6\r\nDUNLIN\r\n$6\r\nLISTEN\r\n$1\r\n1\r\n$1\r\n2\r\n$2\r\nn*\r\n$1\r\n2\r\n"},
 		"topics": {AppendTopics(nil, 4, []Topic{{Boot: 7, Loop: 1, Kind: 2, Name: "n", Count: 3}}),
@@ -66,6 +66,7 @@ func TestGoldenBytes(t *testing.T) {
 		"covered":                              {AppendCovered(nil, &some), "*2\r\n" + set},
 		"stop":                                 {AppendStop(nil, CursorAt(1, 2)), "*2\r\n:1099511627778\r\n"},
 		"no stop":                              {AppendStop(nil, EndOfScan), "*2\r\n:-1\r\n"},
+		"handed":                               {AppendHanded(nil, &some), "*3\r\n$6\r\nDUNLIN\r\n$6\r\nHANDED\r\n" + set},
 		"report":                               {AppendReport(nil, report), "*3\r\n:3\r\n$4\r\nn1@7\r\n" + set},
 		"taken":                                {AppendTaken(nil, &Taken{Epoch: 4, Name: "n1@7"}), "+OK 4 n1@7\r\n"},
 		"taken, but some are held":             {AppendTaken(nil, &Taken{4, "n1@7", some}), "*2\r\n+OK 4 n1@7\r\n" + set},
@@ -97,7 +98,7 @@ func TestEveryVerbHasARow(t *testing.T) {
 		rows[strings.ToUpper(name)] = true
 	}
 	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbLevel, VerbCancel, VerbRetry, VerbFetch, VerbListen, VerbClaim, VerbPass, VerbAs, VerbWatch, VerbExec,
-		VerbEach, VerbTable, VerbTake, VerbTopics, VerbMissed, VerbReport, VerbSettings, VerbConfigure, VerbEmpty, VerbGather, VerbLend, VerbCede, VerbPublish, VerbReserve, VerbWithin, VerbRelease, VerbStream, VerbEffects, VerbValue}
+		VerbEach, VerbTable, VerbTake, VerbTopics, VerbMissed, VerbHanded, VerbReport, VerbSettings, VerbConfigure, VerbEmpty, VerbGather, VerbLend, VerbCede, VerbPublish, VerbReserve, VerbWithin, VerbRelease, VerbStream, VerbEffects, VerbValue}
 	for _, v := range verbs {
 		if !rows[v] {
 			t.Errorf("verb %s has no row", v)

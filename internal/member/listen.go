@@ -42,7 +42,7 @@ type Listen struct {
 type Heard uint8
 
 const (
-	NotOwner Heard = iota // the node is not the broker of this channel, and has noted nothing; ask again
+	NotOwner Heard = iota // the node is not the broker of this channel yet; ask again
 	Noted                 // the count is in force
 	Gapped                // the same, but some of what Follow asks for is lost
 	TooMany               // there are too many patterns, and nothing was noted

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // Topic is what one loop of a proxy has told the owner before of a channel, see Listen.
@@ -104,4 +105,15 @@ func ParseMissed(args [][]byte, kinds uint8) (epoch uint64, m Missed, ok bool) {
 func (p *Peer) Missed(epoch uint64, m *Missed) error {
 	_, err := p.exchange(AppendMissed(nil, epoch, m))
 	return err
+}
+
+// Handed tells a node of which partitions it has been told everything, as far as channels are concerned.
+func (p *Peer) Handed(whole *ring.PartitionSet) error {
+	_, err := p.exchange(AppendHanded(nil, whole))
+	return err
+}
+
+// AppendHanded appends HANDED.
+func AppendHanded(dst []byte, whole *ring.PartitionSet) []byte {
+	return AppendRequest(dst, VerbHanded, whole[:])
 }

@@ -29,7 +29,7 @@ const (
 type kept struct {
 	message *Message
 	epoch   uint64      // since which this node has had the channel
-	early   []*Receiver // those that got it by a pattern, and did not listen to the channel here
+	early   []*Receiver // those that have got it, and may follow all the same: by a pattern, or before they ended here
 
 	// only are the receivers that have not got a message of the owner before. It is shown to nobody else. Who has got it
 	// is replaced by the zero Origin.
@@ -102,6 +102,23 @@ func (s *stripe) replay(rc *Receiver, kind pubsub.Kind, name []byte, epoch uint6
 		}
 	}
 	return s.overrun < epoch
+}
+
+// endLocked is told that a receiver ends what it has of a channel. It may follow here again: the channel may have
+// moved away and come back meanwhile. The stripe's lock is held.
+func (b *Broker) endLocked(s *stripe, rc *Receiver, kind pubsub.Kind, name []byte) {
+	channel := s.topics[kind][string(name)]
+	switch i := slices.IndexFunc(channel, func(in interest) bool { return in.receiver == rc }); {
+	case isExpected(channel, rc):
+		s.replayNewest(rc, kind, name)
+	case i >= 0 && rc.Origin != (Origin{}):
+		for i := range s.backlog {
+			if k := &s.backlog[i]; k.isOf(kind, name) && k.only == nil && !slices.Contains(k.early, rc) {
+				k.early = append(k.early, rc)
+				b.keeping.Add(receiverSize)
+			}
+		}
+	}
 }
 
 // replayNewest is replay for a receiver that does not follow after all. Its patterns may match the channel.

@@ -50,7 +50,8 @@ type stripe struct {
 type interest struct {
 	receiver *Receiver
 	count    int
-	ahead    bool // nothing is queued yet
+	ahead    bool   // nothing is queued yet
+	since    uint64 // the epoch since which this node had the channel when that began; 0: that does not matter
 }
 
 // Mode says what a receiver that listens is to get.
@@ -105,8 +106,8 @@ func (b *Broker) Listen(rc *Receiver, kind pubsub.Kind, name []byte, count int) 
 	_, s := b.stripeOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if count == 0 && isExpected(s.topics[kind][string(name)], rc) {
-		s.replayNewest(rc, kind, name)
+	if count == 0 {
+		b.endLocked(s, rc, kind, name)
 	}
 	b.count(kind, name, s.listen(kind, name, interest{receiver: rc, count: count}))
 	rc.note(kind, name, count)
@@ -124,7 +125,7 @@ func (b *Broker) ListenAs(mode Mode, rc *Receiver, kind pubsub.Kind, name []byte
 	if mode == Follow {
 		whole = s.replay(rc, kind, name, epoch)
 	}
-	b.count(kind, name, s.listen(kind, name, interest{receiver: rc, count: count, ahead: mode == Ahead}))
+	b.count(kind, name, s.listen(kind, name, interest{receiver: rc, count: count, ahead: mode == Ahead, since: epoch}))
 	rc.note(kind, name, count)
 	return whole
 }
@@ -177,6 +178,9 @@ func withInterest(list []interest, in interest) []interest {
 	case i < 0 && in.count > 0:
 		return append(list, in)
 	case i >= 0 && in.count > 0:
+		if !list[i].ahead {
+			in.since = list[i].since
+		}
 		list[i] = in
 	case i >= 0:
 		return slices.Delete(list, i, i+1)

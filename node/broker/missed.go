@@ -29,30 +29,36 @@ const missedMemory = 64
 // this node has lost, and returns what receivers have not got that are expected to follow, in the
 // order of publishing. began is the epoch since which the node had a channel. What it has no memory
 // for counts as lost. It is called ahead of Told. rest is called when no lock is held, and Missed
-// ends if that returns false. The caller calls done when it has used the list.
+// ends if that returns false. whole is false if something is not in the list that should be. The caller calls done when
+// it has used the list.
 func (b *Broker) Missed(
 	keep func(channel string) bool, began func(channel string) uint64, rest func() (goOn bool),
-) (list []Missed, done func()) {
-	size := int64(0)
+) (list []Missed, whole bool, done func()) {
+	taken := taken{whole: true}
 	for i := range b.stripes {
-		size += b.takeMissed(&b.stripes[i], &list, keep, began)
+		b.takeMissed(&b.stripes[i], &taken, keep, began)
 		if !rest() {
+			taken.whole = false
 			break
 		}
 	}
-	return list, func() {
-		for _, m := range list {
+	return taken.list, taken.whole, func() {
+		for _, m := range taken.list {
 			m.Release()
 		}
-		b.room.give(size)
+		b.room.give(taken.size)
 	}
 }
 
-// takeMissed is Missed for a stripe. It returns what the list takes there. A stripe has few messages: all backlogs
-// together take maxBacklog.
-func (b *Broker) takeMissed(
-	s *stripe, list *[]Missed, keep func(string) bool, began func(string) uint64,
-) (size int64) {
+// taken is what Missed has taken.
+type taken struct {
+	list  []Missed
+	size  int64 // of the list
+	whole bool
+}
+
+// takeMissed is Missed for a stripe. A stripe has few messages: all backlogs together take maxBacklog.
+func (b *Broker) takeMissed(s *stripe, to *taken, keep func(string) bool, began func(string) uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := s.backlog[:0]
@@ -68,17 +74,17 @@ func (b *Broker) takeMissed(
 		switch {
 		case len(by) == 0:
 		case b.room.take(need):
-			size += need
+			to.size += need
 			k.message.uses.Add(1)
-			*list = append(*list, Missed{k.message, by})
+			to.list = append(to.list, Missed{k.message, by})
 		default:
+			to.whole = false
 			b.lost.Add(1)
 		}
 		k.message.Release()
 	}
 	clear(s.backlog[len(left):])
 	s.backlog = left
-	return size
 }
 
 // missedBy returns who has not got a message of the backlog, and is expected to follow.
@@ -139,3 +145,37 @@ func (b *Broker) Miss(kind pubsub.Kind, channel, payload []byte, by []Origin, ep
 
 // Lose counts messages that could not be handed over.
 func (b *Broker) Lose(n int) { b.lost.Add(uint64(n)) }
+
+// Overrun returns the newest epoch since which this node has had a channel for whose messages the backlog had no room.
+func (b *Broker) Overrun() (epoch uint64) {
+	for i := range b.stripes {
+		s := &b.stripes[i]
+		s.mu.Lock()
+		epoch = max(epoch, s.overrun)
+		s.mu.Unlock()
+	}
+	return epoch
+}
+
+// Gap counts a lost message for each receiver that has been live on a channel since before the epoch from which this
+// node has it: the channel has been elsewhere, and the owner there has not handed over what was published. began returns
+// that epoch, or 0 for other channels. rest is as for Told.
+func (b *Broker) Gap(began func(channel string) uint64, rest func() (goOn bool)) {
+	for _, kind := range []pubsub.Kind{pubsub.Channel, pubsub.Shard} {
+		for i := range b.stripes {
+			s := &b.stripes[i]
+			goOn := s.each(kind, func(name string) (cost int) {
+				for _, in := range s.topics[kind][name] {
+					if !in.ahead && in.receiver.Origin != (Origin{}) && in.since < began(name) && !isEverywhere(kind, name) {
+						in.receiver.lose()
+						b.lost.Add(1)
+					}
+				}
+				return 1 + len(name)/nameStep
+			}, rest)
+			if !goOn {
+				return
+			}
+		}
+	}
+}

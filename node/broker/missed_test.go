@@ -32,7 +32,7 @@ func TestMissed(t *testing.T) {
 	say("c", "two", began)
 
 	next.ListenAs(Follow, live, pubsub.Channel, c, 1, moved)
-	list, done := middle.Missed(func(channel string) bool { return channel == "c" },
+	list, _, done := middle.Missed(func(channel string) bool { return channel == "c" },
 		func(string) uint64 { return began }, goOn)
 	for _, m := range list {
 		next.Miss(m.Kind, m.Channel, m.Payload, m.By, moved)
@@ -51,7 +51,7 @@ func TestMissed(t *testing.T) {
 	wantPayloads(t, byPattern, "two", "three")
 	next.ListenAs(Follow, late, pubsub.Channel, c, 1, moved+1)
 	wantPayloads(t, late) // nothing twice
-	if list, done := middle.Missed(everything, func(string) uint64 { return began }, goOn); len(list) > 0 {
+	if list, _, done := middle.Missed(everything, func(string) uint64 { return began }, goOn); len(list) > 0 {
 		t.Errorf("%d messages are missed of channels that nobody follows", len(list))
 		done()
 	}

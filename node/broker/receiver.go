@@ -14,7 +14,7 @@ type Receiver struct {
 
 	limit int64
 	wake  func()
-	lost  atomic.Uint64 // messages that found the queue full
+	lost  atomic.Uint64 // messages that found the queue full, or could not be handed over
 
 	mu    sync.Mutex
 	queue []*Message // from head on
@@ -66,6 +66,20 @@ func (rc *Receiver) push(m *Message) {
 	}
 }
 
+// lose counts a message that the receiver has not got, and has its loop say so.
+func (rc *Receiver) lose() {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	if rc.closed.Load() {
+		return
+	}
+	rc.lost.Add(1)
+	if !rc.armed {
+		rc.armed = true
+		rc.wake()
+	}
+}
+
 // Take appends messages from the front of the queue to dst, until they take so many bytes of memory: the
 // caller releases them. more says that some are left; otherwise wake is called again for what comes later.
 func (rc *Receiver) Take(dst []*Message, bytes int) (list []*Message, more bool) {
@@ -106,7 +120,7 @@ func (rc *Receiver) Taken() uint64 {
 	return rc.count - uint64(len(rc.queue)-rc.head)
 }
 
-// Lost returns how many messages found the queue full.
+// Lost returns how many messages found the queue full, or could not be handed over.
 func (rc *Receiver) Lost() uint64 { return rc.lost.Load() }
 
 // Count returns how many subscribers of a topic the receiver has said that it has.

@@ -49,32 +49,44 @@ type standIns struct {
 }
 
 // Told returns what receivers with an origin have said of the channels and shard channels for which keep
-// holds, as far as there is memory for it, and drops the stand-ins there. keep is called under a lock, as that
-// of Each is: each time that this is released, rest is called, and Told ends if that returns false. The caller
-// calls done when it has used the list.
-func (b *Broker) Told(keep func(name string) bool, rest func() (goOn bool)) (list []Told, done func()) {
-	size := int64(0)
+// holds, as far as there is memory for it, and drops the stand-ins there; whole is false if there was not enough. keep
+// is called under a lock, as that of Each is: each time that this is released, rest is called, and Told ends if that
+// returns false. The caller calls done when it has used the list.
+func (b *Broker) Told(keep func(name string) bool, rest func() (goOn bool)) (list []Told, whole bool, done func()) {
+	to := listed{whole: true}
 	for i := range b.stripes {
 		s := &b.stripes[i]
 		for _, kind := range []pubsub.Kind{pubsub.Channel, pubsub.Shard} {
-			s.each(kind, func(name string) (cost int) {
+			goOn := s.each(kind, func(name string) (cost int) {
 				if keep(name) && !isEverywhere(kind, name) {
-					list, size = b.appendTold(list, size, s, kind, name)
+					b.takeTold(&to, s, kind, name)
 				}
 				return 1 + len(name)/nameStep
 			}, rest)
+			to.whole = to.whole && goOn
 		}
 	}
-	return list, func() { b.room.give(size) }
+	return to.list, to.whole, func() { b.room.give(to.size) }
 }
 
-// appendTold is Told for one topic. size is how many bytes the list has. The stripe's lock is held.
-func (b *Broker) appendTold(list []Told, size int64, s *stripe, kind pubsub.Kind, name string) ([]Told, int64) {
+// listed is what Told has listed.
+type listed struct {
+	list  []Told
+	size  int64 // of the list
+	whole bool
+}
+
+// takeTold is Told for one topic. The stripe's lock is held.
+func (b *Broker) takeTold(to *listed, s *stripe, kind pubsub.Kind, name string) {
 	need := int64(toldMemory + 2*len(name))
 	for _, in := range s.topics[kind][name] {
-		if in.receiver.Origin != (Origin{}) && !in.receiver.closed.Load() && size+need <= maxExpected && b.room.take(need) {
-			size += need
-			list = append(list, Told{in.receiver.Origin, kind, name, in.count})
+		switch {
+		case in.receiver.Origin == (Origin{}) || in.receiver.closed.Load():
+		case to.size+need <= maxExpected && b.room.take(need):
+			to.size += need
+			to.list = append(to.list, Told{in.receiver.Origin, kind, name, in.count})
+		default:
+			to.whole = false
 		}
 	}
 	left := slices.DeleteFunc(s.topics[kind][name], func(in interest) bool { return in.receiver.standsIn })
@@ -83,7 +95,6 @@ func (b *Broker) appendTold(list []Told, size int64, s *stripe, kind pubsub.Kind
 	} else {
 		s.topics[kind][name] = left
 	}
-	return list, size
 }
 
 // isEverywhere reports whether a channel's subscribers are told to all nodes, so that nobody hands them over.

@@ -32,7 +32,7 @@ func TestStandIns(t *testing.T) {
 	ahead := receiver()
 	ahead.Origin = two.Origin
 	next.ListenAs(Ahead, ahead, pubsub.Channel, []byte("c"), 1, 4) // older than what the owner before knows
-	list, done := old.Told(func(name string) bool { return name == "c" }, goOn)
+	list, _, done := old.Told(func(name string) bool { return name == "c" }, goOn)
 	for _, told := range list {
 		if !next.Expect(told) {
 			t.Fatal("there is no memory")
@@ -48,7 +48,7 @@ func TestStandIns(t *testing.T) {
 
 	// What a stand-in counts is told to a third owner, and counts here no more.
 	third, _ := newBroker()
-	list, done = next.Told(everything, goOn)
+	list, _, done = next.Told(everything, goOn)
 	for _, told := range list {
 		third.Expect(told)
 	}
@@ -95,10 +95,10 @@ func TestTooManyStandIns(t *testing.T) {
 	if want := maxExpected / (toldMemory + 2*len(name)); n != want {
 		t.Errorf("%d are expected, want %d", n, want)
 	}
-	list, done := b.Told(everything, goOn)
+	list, whole, done := b.Told(everything, goOn)
 	done()
-	if len(list) != n {
-		t.Errorf("%d are told of %d", len(list), n)
+	if len(list) != n || !whole {
+		t.Errorf("%d are told of %d; whole: %v", len(list), n, whole)
 	}
 	b.Forget()
 	money.limit = money.taken
@@ -107,6 +107,20 @@ func TestTooManyStandIns(t *testing.T) {
 		if i == n {
 			t.Fatal("memory is not asked for")
 		}
+	}
+}
+
+// TestToldWithoutMemory: who asks what receivers have said hears that some of it is left out.
+func TestToldWithoutMemory(t *testing.T) {
+	b, money := newBroker()
+	b.Expect(Told{Origin{1, 0}, pubsub.Channel, "c", 1})
+	money.limit = money.taken
+	for b.room.take(1) { // what is left of the last chunk
+	}
+	list, whole, done := b.Told(everything, goOn)
+	defer done()
+	if len(list) > 0 || whole {
+		t.Errorf("%d are told; whole: %v", len(list), whole)
 	}
 }
 
@@ -163,7 +177,7 @@ func TestToldRests(t *testing.T) {
 		for i := range stripes * eachSteps / 4 {
 			b.Listen(rc, pubsub.Channel, fmt.Appendf(nil, "%0*d", size, i), 1)
 		}
-		_, done := b.Told(func(string) bool { return false }, func() bool { n++; return true })
+		_, _, done := b.Told(func(string) bool { return false }, func() bool { n++; return true })
 		done()
 		return n
 	}

@@ -184,6 +184,9 @@ func TestPubSubWhileNodesJoinAndLeave(t *testing.T) {
 		t.Fatal(err)
 	default:
 		t.Logf("%d messages of each channel; given up: %q", sent[0], why)
+		if gaps, _ := harness.Scrape(t, c.Proxy(0).Admin).Sum("dunlin_proxy_pubsub_gaps_total"); gaps > 0 && why == "" {
+			t.Errorf("%v gaps are counted, but nothing was lost", gaps)
+		}
 	}
 }
 
