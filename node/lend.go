@@ -6,6 +6,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
+	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -19,11 +20,7 @@ func lend(r *request) {
 		r.Fail(errBadLend)
 		return
 	}
-	r.Database = database
-	if !r.admitSpread(database) || !r.admitSlot(ring.Slot(key)) {
-		return
-	}
-	t, ok := r.Lock()
+	t, ok := r.lockSpread(database, key)
 	if !ok {
 		return
 	}
@@ -51,11 +48,7 @@ func cede(r *request) {
 		r.Fail(errBadLend)
 		return
 	}
-	r.Database = database
-	if !r.admitSpread(database) || !r.admitSlot(ring.Slot(key)) {
-		return
-	}
-	t, ok := r.Lock()
+	t, ok := r.lockSpread(database, key)
 	if !ok {
 		return
 	}
@@ -68,4 +61,13 @@ func cede(r *request) {
 		return
 	}
 	r.ReplyInt(0)
+}
+
+// lockSpread locks the partition of a key that another node asks about. If it is not to be used now, or somebody holds it,
+// the request is answered, or waits.
+func (r *request) lockSpread(database uint8, key []byte) (t engine.Txn, ok bool) {
+	if r.Database = database; !r.admitSpread(database) || !r.admitSlot(ring.Slot(key)) {
+		return t, false
+	}
+	return r.Lock()
 }

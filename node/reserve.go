@@ -76,11 +76,7 @@ func reserve(r *request) {
 		v.execute(r, h, args, member.GoesOn)
 		return
 	}
-	r.Database = database
-	if !r.admitSpread(database) || !r.admitSlot(ring.Slot(args[command.Row(args).FirstKey(args)])) {
-		return
-	}
-	t, ok := r.Lock()
+	t, ok := r.lockSpread(database, args[command.Row(args).FirstKey(args)])
 	if !ok {
 		return
 	}

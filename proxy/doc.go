@@ -15,7 +15,7 @@
 //   - fetch: a large reply that a node keeps until its client's turn comes (fetch.go).
 //   - deferred: a command that a node answers later. It has left the FIFO of its pipe.
 //   - transaction: MULTI to EXEC. The proxy queues the commands and sends them as one request
-//     (transaction.go).
+//     (transaction.go), one for each slot if it may have several (transaction_parts.go).
 //   - long: a command that takes several turns of its loop (turns.go): it goes in chunks, or it is a WATCH
 //     of many keys (watch.go), EXEC of a long transaction (executing.go), or all its keys must lie in one
 //     slot (slotted.go)

@@ -147,8 +147,8 @@ func (o *options) addMulti(f *pflag.FlagSet) {
 		"transactions (MULTI) with keys of several slots: strict refuses them; relaxed executes\n"+
 			"the commands of each slot atomically, but not the transaction as a whole")
 	f.StringVar(&o.crossSlot, "cross-slot", strictSlots,
-		"commands that combine, copy or rename keys of several slots, like SUNIONSTORE: strict refuses\n"+
-			"them; relaxed executes them, on values that are not read in one moment")
+		"commands like SUNIONSTORE, RENAME, LMOVE and MSETNX with keys of several slots: strict refuses\n"+
+			"them; relaxed executes them, most on values that are not read in one moment")
 }
 
 func (o *options) addSentinel(f *pflag.FlagSet) {
