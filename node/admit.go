@@ -57,7 +57,7 @@ func (r *request) admitSlot(slot uint16) bool {
 // admitSlotCarefully is admitSlot off the fast path.
 func (r *request) admitSlotCarefully(slot uint16) bool {
 	p := ring.Partition(slot)
-	if r.serves(p) || r.transaction != nil && r.Cmd.Placed() > 0 { // another node may have the channel
+	if r.serves(p) || r.transaction != nil && r.Cmd.Placed() > 0 && !r.fenced { // another node may have the channel
 		return true
 	}
 	r.refuse(slot, p)

@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // internal/session queues a client's transaction here. A proxy queues its clients' transactions, and
@@ -129,6 +130,7 @@ func execute(r *request) {
 	}
 	p := newPlanning(r, &transaction{Transaction: tx, owned: true})
 	p.watched, p.commands = len(tx.Watched), len(tx.Queue)
+	p.publishesHere = r.Level() < ring.PinnedLevel
 	p.goOn(r)
 }
 

@@ -40,11 +40,12 @@ type planning struct {
 	keys              []int //
 	hashed            int   // so many of them were compared
 
-	tracking  *request // not nil, in a turn: the client, or its proxy, tracks what the commands read
-	placement ring.Placement
-	databases int            // that commands can name
-	used      ring.Databases // but 0
-	database  uint8          // of the command that is planned
+	tracking      *request // not nil, in a turn: the client, or its proxy, tracks what the commands read
+	placement     ring.Placement
+	publishesHere bool           // and on no channels of other nodes, so a channel is placed with the keys
+	databases     int            // that commands can name
+	used          ring.Databases // but 0
+	database      uint8          // of the command that is planned
 
 	encoded  bool // by a proxy, as follows
 	versions [][]byte
@@ -180,7 +181,7 @@ func (p *planning) compare(q *session.Queued) (whole bool) {
 			p.x.size += int64(len(arg)) + argCost
 		}
 		p.keys, _ = q.Cmd.AppendKeys(p.keys[:0], q.Args)
-		if channel := q.Cmd.Placed(); channel > 0 && !p.encoded { // a proxy has placed it with the keys
+		if channel := q.Cmd.Placed(); channel > 0 && p.publishesHere {
 			p.key(0, q.Args[channel])
 		}
 		p.listed, p.hashed = true, 0
