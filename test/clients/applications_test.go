@@ -18,7 +18,7 @@ var (
 )
 
 // bullSteps is what BullMQ does.
-var bullSteps = []string{"queue", "flow", "replace", "clear"}
+var bullSteps = []string{"queue", "flow", "replace", "crash", "clear"}
 
 // laravelSteps is what Laravel does, with either of its clients.
 var laravelSteps = []string{
@@ -37,12 +37,12 @@ var applications = []program{
 	{"Spring Session, Bucket4j", "Java", java + "spring-session",
 		[]string{"session", "index", "expire", "rate-limit", "replace"}},
 	{"socket.io, rate-limiter-flexible", "Node", "node bin/clients/node/socket_io.js",
-		[]string{"pub/sub", "streams", "rate-limit", "replace"}},
+		[]string{"pub/sub", "streams", "rate-limit", "replace", "crash"}},
 	{"BullMQ", "Node", "node bin/clients/node/bullmq.js", bullSteps},
 	{"BullMQ without a tag", "Node", "node bin/clients/node/bullmq.js", bullSteps},
-	{"RQ", "Python", python + "rq_jobs.py", []string{"queue", "dependency", "replace", "stop", "scripts"}},
+	{"RQ", "Python", python + "rq_jobs.py", []string{"queue", "dependency", "replace", "crash", "stop", "scripts"}},
 	{"Celery", "Python", python + "celery_jobs.py",
-		[]string{"queue", "chord", "control", "replace", "stop"}},
+		[]string{"queue", "chord", "control", "replace", "crash", "stop"}},
 	{"Dramatiq", "Python", python + "dramatiq_actors.py",
 		[]string{"queue", "group", "rate-limit", "replace", "maintenance", "clear"}},
 	{"Flask-Limiter", "Python", python + "flask_limits.py",

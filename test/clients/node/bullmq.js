@@ -3,7 +3,10 @@
 
 import assert from "node:assert/strict";
 import { FlowProducer, Queue, QueueEvents, Worker } from "bullmq";
-import { printVersion, report, untilItWorks, whileReplaced, WORK_MS } from "./scenario.js";
+import { inLastMoments, printVersion, report, untilItWorks, whileCrashed, whileReplaced, WORK_MS } from "./scenario.js";
+
+const CONCURRENCY = 4;
+const EVENTS = 3; // by which jobs may run twice: a node dies, and two proxies restart
 
 printVersion("bullmq");
 const [host, port, db] = process.argv[2].split(/[:/]/);
@@ -44,7 +47,7 @@ await report("queue", async () => {
   for (let i = 0; i < 20; i++) jobs.push(job("later" + i, { delay: 300 }));
   await queue.addBulk(jobs);
   assert.equal(await queue.count(), 100);
-  worker = new Worker("mail", work, { ...options, concurrency: 4 });
+  worker = new Worker("mail", work, { ...options, concurrency: CONCURRENCY, lockDuration: 2000, stalledInterval: 1000 });
   await events.waitUntilReady();
   const { name, data, opts } = job("awaited");
   assert.equal(await (await queue.add(name, data, opts)).waitUntilFinished(events), "awaited");
@@ -66,6 +69,30 @@ await report("replace", async () => {
     await queue.add(name, data, opts);
   });
   await allComplete(added);
+});
+
+await report("crash", async () => {
+  for (const one of [queue, worker, events, flows]) one.on("error", () => {});
+  const at = new Map(); // when each job was acknowledged
+  let refused = 0;
+  const killed = await whileCrashed(async (i) => {
+    const { name, data, opts } = job("crash-" + i + "-");
+    try {
+      await queue.add(name, data, opts);
+      at.set(data.name, Date.now());
+    } catch {
+      refused++;
+    }
+  });
+  const lost = () => [...at.keys()].filter((name) => !runs.has(name));
+  await untilItWorks(() => assert.deepEqual(lost().filter((name) => !inLastMoments(at.get(name), killed)), []), WORK_MS);
+  await untilItWorks(async () => {
+    const { waiting, active, delayed } = await queue.getJobCounts();
+    assert.deepEqual([waiting, active, delayed], [0, 0, 0]);
+  }, WORK_MS);
+  const twice = [...runs].filter(([name, times]) => name.startsWith("crash") && times > 1);
+  console.log(`count ${at.size + refused} jobs: ${refused} refused, ${lost().length} lost, ${twice.length} twice`);
+  assert.ok(twice.length <= EVENTS * CONCURRENCY, `${twice.length} jobs have run twice`);
 });
 
 await report("clear", async () => {

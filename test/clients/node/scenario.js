@@ -1,8 +1,8 @@
 // The scenario of ../README.md and the result protocol, for all programs here.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
 export const TTL = 100;
@@ -31,23 +31,45 @@ export function expectTTL(got) {
   assert.ok(got > 0 && got <= TTL, `TTL is ${got}`);
 }
 
+let lines; // of the driver
+
+/** Returns the driver's next line. */
+async function nextLine() {
+  lines ??= createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+  return (await lines.next()).value;
+}
+
 /** Has the driver restart the proxy, and returns when it has done so. */
 export async function restarted() {
   console.log("restart");
-  await once(process.stdin, "data");
+  await nextLine();
 }
 
-/**
- * Has the driver replace the cluster's nodes, and repeats work(i) until it has done so. Returns how often.
- */
+/** Has the driver do what word says, and repeats work(i) until it has. Returns how often, and its last words. */
+async function whileDriver(word, work) {
+  console.log(word);
+  await nextLine(); // it begins
+  const over = nextLine().then((last) => ({ last }));
+  for (let i = 1; ; i++) {
+    await work(i - 1);
+    const said = await Promise.race([over, sleep(10)]);
+    if (said) return [i, said.last];
+  }
+}
+
+/** Has the driver replace the cluster's nodes meanwhile. Returns how often it has called work(i). */
 export async function whileReplaced(work) {
-  console.log("replace");
-  await once(process.stdin, "data"); // it begins
-  let i = 0;
-  const replaced = once(process.stdin, "data").then(() => true);
-  do await work(i++);
-  while (!(await Promise.race([replaced, sleep(10, false)])));
-  return i;
+  return (await whileDriver("replace", work))[0];
+}
+
+/** Has the driver kill a node, start another one and restart the proxies. Returns when the node was killed. */
+export async function whileCrashed(work) {
+  return Number((await whileDriver("crash", work))[1]) * 1000;
+}
+
+/** Whether a moment is one of the last of a node that was killed then: what it has acknowledged may be lost. */
+export function inLastMoments(at, killed) {
+  return at > killed - 1000 && at < killed + 250;
 }
 
 /** Repeats an attempt until it succeeds: until the proxy is back it may fail. */

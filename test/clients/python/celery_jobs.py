@@ -10,10 +10,17 @@ url = f"redis://{sys.argv[1]}"
 os.environ |= {"CELERY_BROKER_URL": url, "CELERY_RESULT_BACKEND": url}
 
 import celery  # noqa: E402
+import redis  # noqa: E402
 
-from celery_tasks import RUNS, app, client, join, upper  # noqa: E402
-from scenario import WORK_SECONDS, expect, report, start, while_replaced  # noqa: E402
+from celery_tasks import app, join, ledger, upper  # noqa: E402
+from ledger import while_crashed  # noqa: E402
+from scenario import WORK_SECONDS, Failure, Supervised, expect, report, until_it_works, while_replaced  # noqa: E402
 
+CONCURRENCY = 2
+PREFETCHED = 4 * CONCURRENCY
+EVENTS = 3  # by which tasks may run twice: a node dies, and two proxies restart
+ERRORS = (redis.RedisError, celery.exceptions.OperationalError)
+client = redis.Redis.from_url(url)
 added = []
 worker = None
 
@@ -24,7 +31,7 @@ def add(name, **options):
 
 
 def runs():
-    return {name.decode(): int(n) for name, n in client.hgetall(RUNS).items()}
+    return {name: len(at) for name, at in ledger.runs().items()}
 
 
 def expect_results(results):
@@ -39,8 +46,8 @@ def queue():
     results += [add(f"urgent{i}", priority=i) for i in range(10)]
     results += [add(f"later{i}", countdown=0.5) for i in range(10)]
     global worker
-    worker = start(sys.executable, "-m", "celery", "--app", "celery_tasks", "--workdir", os.path.dirname(__file__),
-                   "worker", "--concurrency", "2")
+    worker = Supervised(sys.executable, "-m", "celery", "--app", "celery_tasks", "--workdir", os.path.dirname(__file__),
+                        "worker", "--concurrency", str(CONCURRENCY))
     expect_results(results)
 
 
@@ -66,7 +73,21 @@ def replace():
     expect_results(results)
 
 
+def crash():
+    def work(i):
+        ledger.add(f"crash{i}", lambda name: upper.apply_async((name,), ignore_result=True), ERRORS)
+
+    killed = while_crashed(work, pause=0.05)
+    ledger.settle(killed, EVENTS * (CONCURRENCY + PREFETCHED))
+
+    def none_left():
+        expect("what is left", client.exists("unacked", "unacked_index", "celery"), 0)
+
+    until_it_works(none_left, Failure, WORK_SECONDS)
+
+
 def stop():
+    worker.expected = True
     app.control.shutdown()
     expect("exit code", worker.wait(WORK_SECONDS), 0)
     unacknowledged = client.exists("unacked", "unacked_index", "celery")
@@ -78,4 +99,5 @@ report("queue", queue)
 report("chord", chord)
 report("control", control)
 report("replace", replace)
+report("crash", crash)
 report("stop", stop)

@@ -11,12 +11,14 @@ import redis
 import rq
 import rq.command
 
-from rq_task import RUNS
-from scenario import WORK_SECONDS, Failure, expect, report, start, until_it_works, while_replaced
+from ledger import while_crashed
+from rq_task import ledger
+from scenario import WORK_SECONDS, Failure, Supervised, expect, report, until_it_works, while_replaced
 
 url = "redis://" + sys.argv[1]
 client = redis.Redis.from_url(url)
 queue = rq.Queue("jobs", connection=client)
+EVENTS = 3  # by which a job may run twice: a node dies, and two proxies restart
 added = []
 worker = None
 
@@ -36,7 +38,7 @@ def check():
     for what in (queue, queue.started_job_registry, queue.failed_job_registry, queue.intermediate_queue):
         expect(repr(what), what.get_job_ids(), [])
     want = {name: 2 if name.endswith("7") else 1 for name in added}
-    expect("runs", {k.decode(): int(v) for k, v in client.hgetall(RUNS).items()}, want)
+    expect("runs", {name: len(at) for name, at in ledger.runs().items()}, want)
 
 
 def jobs():
@@ -46,8 +48,8 @@ def jobs():
     added.append("later")
     expect("waiting", queue.count, 20)
     global worker
-    worker = start(sys.executable, "-m", "rq.cli", "worker", "--with-scheduler", "--quiet",
-                   "--path", os.path.dirname(__file__), "--url", url, queue.name)
+    worker = Supervised(sys.executable, "-m", "rq.cli", "worker", "--with-scheduler", "--quiet",
+                        "--path", os.path.dirname(__file__), "--url", url, queue.name)
     all_finished()
 
 
@@ -71,11 +73,23 @@ def replace():
     all_finished()
 
 
+def crash():
+    def few_wait():
+        expect("few jobs wait", queue.count < 5, True)
+
+    def work(i):
+        until_it_works(few_wait, (Failure, redis.RedisError), WORK_SECONDS)
+        ledger.add(f"crash{i}", lambda name: queue.enqueue("rq_task.job", name), redis.RedisError)
+
+    killed = while_crashed(work, pause=0.05)
+    ledger.settle(killed, EVENTS)
+
+
 def stop():
-    [there] = rq.Worker.all(client)
-    rq.command.send_shutdown_command(client, there.name)
+    worker.expected = True
+    for there in rq.Worker.all(client):  # those that have died are among them
+        rq.command.send_shutdown_command(client, there.name)
     expect("exit code", worker.wait(WORK_SECONDS), 0)
-    expect("workers", rq.Worker.count(client), 0)
 
 
 def scripts():
@@ -95,5 +109,6 @@ print("version", rq.__version__, flush=True)
 report("queue", jobs)
 report("dependency", dependency)
 report("replace", replace)
+report("crash", crash)
 report("stop", stop)
 report("scripts", scripts)

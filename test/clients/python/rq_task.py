@@ -1,14 +1,12 @@
 """What rq_jobs.py has RQ's worker do."""
 
-import rq
-from rq.defaults import RQ_KEY_PREFIX
+from ledger import Ledger
 
-RUNS = RQ_KEY_PREFIX + ":runs"
+ledger = Ledger()
 
 
 def job(name):
-    """Counts that it runs. One of ten jobs fails the first time."""
-    runs = rq.get_current_job().connection.hincrby(RUNS, name, 1)
-    if name.endswith("7") and runs == 1:
+    """Notes that it runs. One of ten jobs fails the first time."""
+    if ledger.ran(name) == 1 and name.endswith("7") and not name.startswith("crash"):
         raise ValueError("once more")
     return name.upper()

@@ -47,18 +47,24 @@ def restarted(how="restart"):
         raise Failure("the driver is gone")
 
 
-def while_replaced(work, pause=0.01):
-    """Has the driver replace the cluster's nodes, and repeats work(i) until it has done so.
-    Returns how often."""
-    restarted("replace")  # it begins
-    done = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.readline(), done.set()), daemon=True).start()
+def while_driver(word, work, pause):
+    """Has the driver do what word says, and repeats work(i) until it has done so. Returns how often, and the
+    driver's last words."""
+    restarted(word)  # it begins
+    done, words = threading.Event(), []
+    threading.Thread(target=lambda: (words.append(sys.stdin.readline()), done.set()), daemon=True).start()
     i = 0
     while True:
         work(i)
         i += 1
         if done.wait(pause):
-            return i
+            return i, words[0]
+
+
+def while_replaced(work, pause=0.01):
+    """Has the driver replace the cluster's nodes, and repeats work(i) until it has done so.
+    Returns how often."""
+    return while_driver("replace", work, pause)[0]
 
 
 def start(*command):
@@ -66,6 +72,24 @@ def start(*command):
     libc = ctypes.CDLL(None)
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr,
                             preexec_fn=lambda: libc.prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG
+
+
+class Supervised:
+    """A process that is started again whenever it ends, as by systemd, unless it is expected to end."""
+
+    def __init__(self, *command):
+        self.code, self.expected = None, False
+        self.thread = threading.Thread(target=self.run, args=command, daemon=True)
+        self.thread.start()
+
+    def run(self, *command):
+        while not self.expected:
+            self.code = start(*command).wait()
+
+    def wait(self, seconds):
+        """Waits until the process has ended, and returns its exit code."""
+        self.thread.join(seconds)
+        return self.code
 
 
 def until_it_works(attempt, errors, seconds=RECONNECT_SECONDS):
