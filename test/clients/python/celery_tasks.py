@@ -5,8 +5,10 @@ from celery import Celery
 from ledger import Ledger
 
 app = Celery("tasks")
-# After a crash, unacknowledged messages are delivered again.
-app.conf.broker_transport_options = {"visibility_timeout": 8}
+# After a crash, unacknowledged messages are delivered again: with the defaults after an hour.
+app.conf.broker_transport_options = {
+    "visibility_timeout": 8, "unacked_restore_interval": 2, "unacked_restore_throttle": 1, "unacked_mutex_expire": 8,
+}
 ledger = Ledger()
 
 

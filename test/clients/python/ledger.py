@@ -57,11 +57,12 @@ class Ledger:
         self.added[name] = time.time()
         return result
 
-    def settle(self, killed, twice):
+    def settle(self, killed, twice, held=set):
         """Waits until the jobs have run that must, after a node was killed. Of those that it took in its last
-        moments each may be lost. At most so many jobs have run twice."""
+        moments each may be lost. At most so many jobs have run twice. held returns those that are kept for later."""
         def lost():
-            return [n for n, at in self.added.items() if at and n not in self.runs()]
+            runs, kept = self.runs(), held()
+            return [n for n, at in self.added.items() if at and n not in runs and n not in kept]
 
         def check():
             expect("jobs lost", [n for n in lost() if not last_moments(self.added[n], killed)], [])

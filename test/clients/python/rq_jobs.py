@@ -79,10 +79,16 @@ def crash():
 
     def work(i):
         until_it_works(few_wait, (Failure, redis.RedisError), WORK_SECONDS)
-        ledger.add(f"crash{i}", lambda name: queue.enqueue("rq_task.job", name), redis.RedisError)
+        ledger.add(f"crash{i}", lambda name: queue.enqueue("rq_task.job", name, job_id=name), redis.RedisError)
 
     killed = while_crashed(work, pause=0.05)
-    ledger.settle(killed, EVENTS)
+    ledger.settle(killed, EVENTS, held)
+
+
+def held():
+    """Returns the jobs of workers that have died meanwhile, which RQ's maintenance finds after minutes."""
+    return {i for of in (queue.intermediate_queue, queue.started_job_registry, queue.failed_job_registry)
+            for i in of.get_job_ids()}
 
 
 def stop():
