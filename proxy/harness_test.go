@@ -171,25 +171,28 @@ func (c *conn) want(replies ...string) {
 	}
 }
 
-// reply reads one reply and returns it with spaces for line ends.
+// reply reads one reply and returns it with spaces for line ends. Each MiB of it has 10 s to come.
 func (c *conn) reply() string {
 	c.t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		c.t.Fatal(err)
-	}
 	var scan resp.Scanner
 	var b []byte
-	for {
+	for limited := 0; ; {
+		if len(b) >= limited {
+			limited += 1 << 20
+			if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				c.t.Fatal(err)
+			}
+		}
 		line, err := c.r.ReadBytes('\n')
 		if err != nil {
-			c.t.Fatalf("reading a reply: %v, have %q", err, b)
+			c.t.Fatalf("reading a reply: %v, have %d bytes: %.300q", err, len(b), b)
 		}
 		b = append(b, line...)
 		switch scan.Scan(b) {
 		case resp.Done:
 			return strings.ReplaceAll(strings.TrimSuffix(string(b), "\r\n"), "\r\n", " ")
 		case resp.Malformed:
-			c.t.Fatalf("malformed reply %q", b)
+			c.t.Fatalf("malformed reply %.300q", b)
 		}
 	}
 }
