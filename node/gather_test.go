@@ -329,7 +329,7 @@ func TestGatherWaitsForHolds(t *testing.T) {
 	p := g.pipes[0]
 	p.send("DUNLIN GATHER " + g.words("SUNIONSTORE D b", false))
 	p.read()
-	time.Sleep(50 * time.Millisecond)
+	g.lent(1, 1)
 	h.End()
 	if push := string(p.read()); !strings.HasSuffix(push, ":1\r\n") {
 		t.Errorf("it is completed by %q", push)
@@ -337,7 +337,7 @@ func TestGatherWaitsForHolds(t *testing.T) {
 	h = holdPartition(g.nodes[0], g.names["D"])
 	p.send("DUNLIN GATHER " + g.words("SUNIONSTORE D b", false))
 	p.read()
-	time.Sleep(50 * time.Millisecond)
+	g.lent(1, 2)
 	moved := altered(g.table, func(next *ring.Table) { next.Owner[partitionOf(g.names["D"])] = 1 })
 	for _, n := range g.nodes {
 		n.SetTable(moved)
