@@ -52,7 +52,7 @@ func pinnedTable(r *status.Report) string {
 	rows := [][]string{{"PINNED", "NODE", "PARTITION", "KEYS", "MEMORY", "COMMANDS"}}
 	for _, p := range status.AllPinned(r.Members) {
 		rows = append(rows, []string{"database " + strconv.Itoa(int(p.Database)), p.Node, strconv.Itoa(int(p.Partition)),
-			strconv.FormatInt(p.Keys, 10), status.BytesText(p.Bytes), status.ShareText(p.Share)})
+			strconv.FormatInt(p.Keys, 10), p.MemoryText(), status.ShareText(p.Share)})
 	}
 	if len(rows) == 1 {
 		return ""

@@ -40,7 +40,8 @@ func TestPrintReport(t *testing.T) {
 				MemoryMax: 1 << 30, Hits: 5, Misses: 5, RecentHits: 982, RecentMisses: 18,
 				CommandsPerSecond: 120000.4, Clients: 3, Addr: "127.0.0.1:6380", Pinned: []status.Pinned{
 					{Database: 15, Partition: 3855}, {Database: 8, Partition: 2056, Keys: 1000, Bytes: 3 << 20, Share: 0.614, Crowds: true}}},
-			{ID: "node-2", Boot: 2, Role: "node", Fenced: true, Epoch: 6, MemoryUsed: 1500, MemoryMax: 1 << 30, Addr: "127.0.0.1:6381"},
+			{ID: "node-2", Boot: 2, Role: "node", Fenced: true, Epoch: 6, MemoryUsed: 1500, MemoryMax: 1 << 30, Addr: "127.0.0.1:6381",
+				Pinned: []status.Pinned{{Database: 9, Partition: 2313, Keys: 2}}},
 			{ID: "proxy", Boot: 4, Role: "proxy", Ready: true, Epoch: 7, CommandsPerSecond: 99, Clients: 50, Addr: "127.0.0.1:6379"},
 		},
 		Unreachable: []status.Unreachable{
@@ -59,6 +60,7 @@ edge    proxy  leaving                 7           -        -                 - 
 
 PINNED       NODE    PARTITION  KEYS  MEMORY  COMMANDS
 database 8   node-1  2056       1000   3 MiB      61 %
+database 9   node-2  2313          2       ?       0 %
 database 15  node-1  3855          0     0 B       0 %
 
 rebalancing is paused: nodes that join get no partitions (dunlin rebalance --resume)

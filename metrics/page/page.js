@@ -249,7 +249,7 @@ function fill(id, rows, columns, none) {
 const hot = (list, at) => list.map(k => row(cell("key", k.key), cell("n", String(k.database)), cell("", swatch(at.get(k.node)), k.node), cell("n", num.format(k.uses_per_second))));
 
 const pinned = (list, at) => list.map(p => row(cell("n", String(p.database)), cell("", swatch(at.get(p.node)), p.node), cell("n", String(p.partition)),
-  cell("n", num.format(p.keys)), cell("n", bytes(p.bytes)), cell("n", `${Math.round(100 * p.share)} %`), p.crowds ? "takes more than half of its node" : ""));
+  cell("n", num.format(p.keys)), cell("n", p.keys && !p.bytes ? "?" : bytes(p.bytes)), cell("n", `${Math.round(100 * p.share)} %`), p.crowds ? "takes more than half of its node" : ""));
 
 // big shows a key only once if several nodes of this process have copies of it.
 function big(list) {

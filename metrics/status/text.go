@@ -16,6 +16,14 @@ func BytesText(n int64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[u]
 }
 
+// MemoryText formats the memory of a pinned database for people: "?" while it has keys that the node has not measured.
+func (p *Pinned) MemoryText() string {
+	if p.Keys > 0 && p.Bytes == 0 {
+		return "?"
+	}
+	return BytesText(p.Bytes)
+}
+
 // CountText formats a number for people: 1,234,567.
 func CountText(n int64) string {
 	text := strconv.FormatInt(n, 10)
