@@ -10,6 +10,7 @@ import (
 var (
 	errCrossSlot      = wire("CROSSSLOT Keys in request don't hash to the same slot")
 	errLongGathered   = wire("CROSSSLOT the command, whose keys lie in several slots, is longer than 1 MiB: give them a common hash tag")
+	errNotGathered    = wire("CROSSSLOT Keys in request don't hash to the same slot: scripts, transactions and this kind of command need keys with a common hash tag, or a pinned database")
 	errParkedLong     = wire("TRYAGAIN no node could take the command in time, it was not executed; try again")
 	errNotParked      = wire("TRYAGAIN no memory to keep the command until its node can take it, it was not executed; try again")
 	errSomeNodes      = wire("ERR not every node could be reached in time, and some may have executed the command; send it again")

@@ -277,7 +277,7 @@ func (x *executing) send() {
 func (x *executing) refuse() {
 	s := x.s
 	x.end()
-	s.reply(x.t.seq, errCrossSlot)
+	s.reply(x.t.seq, s.crossSlot())
 }
 
 // take gives a request away: it was made for that.

@@ -32,7 +32,7 @@ func (s *client) forward(cmd *command.Command, args [][]byte, raw []byte) bool {
 	case !same && s.mayGather(cmd, args):
 		return s.forwardGathered(cmd, args)
 	case !same:
-		s.answer(errCrossSlot)
+		s.answer(s.crossSlot())
 		return true
 	}
 	return s.forwardTo(s.origin(ring.Partition(slot)), cmd, args, raw)

@@ -21,6 +21,15 @@ const maxGathered = order.HugeRequest + order.HugeRequest/8
 // crossesSlots reports whether the session's commands may have keys of several slots.
 func (s *client) crossesSlots() bool { return s.w.proxy.cfg.RelaxedSlots }
 
+// crossSlot returns the error for a command whose keys may not lie in several slots. Sessions whose other commands may are
+// told what to do.
+func (s *client) crossSlot() []byte {
+	if s.crossesSlots() {
+		return errNotGathered
+	}
+	return errCrossSlot
+}
+
 // mayGather reports whether a command may be executed although its keys lie in several slots, if the cluster has the
 // level.
 func (s *client) mayGather(cmd *command.Command, args [][]byte) bool {

@@ -66,8 +66,7 @@ func TestGathered(t *testing.T) {
 // TestGatheredOrNot: without the flag, below the level, and for other commands keys must lie in one slot.
 func TestGatheredOrNot(t *testing.T) {
 	a, b := key(0, 2), key(1, 2)
-	crosses := strings.TrimSpace(string(errCrossSlot))
-	f := func(level uint8, relaxed bool, line string) {
+	f := func(level uint8, relaxed bool, line string, why []byte) {
 		t.Helper()
 		c := newCluster(t, 2, func(cfg *Config) { cfg.RelaxedSlots = relaxed })
 		c.level = level
@@ -75,14 +74,16 @@ func TestGatheredOrNot(t *testing.T) {
 		c.retry()
 		cl := c.dial()
 		cl.send(line)
-		cl.want(crosses)
+		cl.want(strings.TrimSpace(string(why)))
 	}
-	f(ring.GatherLevel, false, "SINTER "+a+" "+b)
-	f(ring.GatherLevel-1, true, "SINTER "+a+" "+b)
-	f(ring.ReserveLevel-1, true, "SMOVE "+a+" "+b+" x")
-	f(ring.ReserveLevel-1, true, "BLMOVE "+a+" "+b+" LEFT LEFT 0")
-	f(ring.ReserveLevel, false, "BRPOPLPUSH "+a+" "+b+" 0")
-	f(ring.GatherLevel, true, "SORT "+a+" BY w_* STORE "+b)
+	f(ring.GatherLevel, false, "SINTER "+a+" "+b, errCrossSlot)
+	f(ring.GatherLevel-1, true, "SINTER "+a+" "+b, errCrossSlot)
+	f(ring.ReserveLevel-1, true, "SMOVE "+a+" "+b+" x", errCrossSlot)
+	f(ring.ReserveLevel-1, true, "BLMOVE "+a+" "+b+" LEFT LEFT 0", errNotGathered)
+	f(ring.ReserveLevel, false, "BRPOPLPUSH "+a+" "+b+" 0", errCrossSlot)
+	f(ring.GatherLevel, true, "SORT "+a+" BY w_* STORE "+b, errNotGathered)
+	f(ring.GatherLevel, true, "EVAL return 2 "+a+" "+b, errNotGathered)
+	f(ring.GatherLevel, true, "WATCH "+a+" "+b, errNotGathered)
 }
 
 // TestGatheredLong: a command that is too long to be copied is refused.

@@ -54,7 +54,7 @@ func (c *slotted) turn() {
 	case c.place <= c.last:
 		if c.look(); c.crossing {
 			c.end()
-			c.s.reply(c.seq, errCrossSlot)
+			c.s.reply(c.seq, c.s.crossSlot())
 			return
 		}
 		c.goOn()

@@ -79,7 +79,7 @@ func (s *client) exec() bool {
 	if !t.divide(tx) {
 		s.state.EndTransaction()
 		s.chargeOther()
-		s.answer(errCrossSlot)
+		s.answer(s.crossSlot())
 		return true
 	}
 	requests := make([][]byte, len(t.parts))

@@ -78,7 +78,7 @@ func (w *watching) turn() {
 	}
 	keys, end := w.cut()
 	if w.refused {
-		w.fail(errCrossSlot)
+		w.fail(s.crossSlot())
 		return
 	}
 	size := headerRoom + end - w.next
