@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BuildOf builds an earlier commit and returns the path of the binary. It skips the test in a clone
-// without the history. The go command caches what it compiled, so a second build is quick.
+// BuildOf builds an earlier commit and returns the path of the binary. It skips the test where there is no history, and
+// fails it if there is one without that commit. The go command caches what it compiled, so a second build is quick.
 func BuildOf(t testing.TB, commit string) (path string) {
 	t.Helper()
 	root := Root(t)
@@ -17,6 +17,9 @@ func BuildOf(t testing.TB, commit string) (path string) {
 		return strings.TrimSpace(string(out)), err
 	}
 	id, err := git("rev-parse", "--verify", "--quiet", commit+"^{commit}")
+	if shallow, _ := git("rev-parse", "--is-shallow-repository"); err != nil && shallow == "false" {
+		t.Fatalf("the history has no commit %s to upgrade from: choose another one", commit)
+	}
 	if err != nil {
 		t.Skipf("there is no commit %s here to upgrade from: this needs a clone with its history (%v)", commit, err)
 	}
