@@ -166,8 +166,11 @@ func (w *gatherRun) Run(ctx context.Context) {
 	}
 }
 
-// enter takes a place, and returns what gives it back.
+// enter takes a place, and returns what gives it back. Behind the end of ctx nobody gets one.
 func enter(ctx context.Context, places chan struct{}) (leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	select {
 	case places <- struct{}{}:
 		return func() { <-places }, nil

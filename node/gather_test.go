@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -196,6 +197,18 @@ func TestGatherRefusals(t *testing.T) {
 		}
 	}
 	g.clients[0].want("DUNLIN GATHER SINTER "+g.names["A"]+" "+g.names["b"], "(error) "+errBadGather)
+}
+
+// TestEnterWhenItIsTooLate: a command whose time is up gets no place, also if there is one, so it stores nothing.
+func TestEnterWhenItIsTooLate(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	places := make(chan struct{}, 100)
+	for range cap(places) {
+		if _, err := enter(ctx, places); err == nil {
+			t.Fatal("it gets a place")
+		}
+	}
 }
 
 // TestGatherLongMember: SMOVE may name a member that is longer than any in a set, which no loop is to copy.
