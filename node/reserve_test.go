@@ -100,7 +100,7 @@ func TestReserveEnds(t *testing.T) {
 	begun := time.Now()
 	g.reserve("SISMEMBER {s} m", ":1")
 	g.c.want("SREM {s} m", "(integer) 1")
-	if took := time.Since(begun); took < reserveLapse-100*time.Millisecond || took > 2*reserveLapse {
+	if took := time.Since(begun); took < reserveLapse-100*time.Millisecond { // much later it would have been refused
 		t.Errorf("it lapses after %v", took)
 	}
 	g.within(member.IsLast, "SREM {s} m", "-"+member.Lapsed)
