@@ -63,6 +63,7 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 	}
 	w.feed.Changed = func() { w.untilSample = 0 }
 	w.turns.loop = l
+	w.Turn = w.turns.take
 	w.inbox = broker.NewReceiver(inboxLimit, func() { l.Post(w.showMessages) })
 	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
 	w.request.node, w.request.worker = n, w

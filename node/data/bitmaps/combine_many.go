@@ -12,6 +12,10 @@ import (
 // sourcesAtOnce is how many sources a BITOP looks up in one run.
 const sourcesAtOnce = 1024
 
+// releasedAtOnce is how many large sources the loop releases in one turn. That of one whose key has been deleted
+// meanwhile frees its memory.
+const releasedAtOnce = 256
+
 // sourceSize is about the memory of a large source while it is pinned.
 const sourceSize = 192
 
@@ -21,6 +25,7 @@ const sourceSize = 192
 // as they are met, and of one that is named again and again it notes how often.
 type gathered struct {
 	w      *exec.Rewrite // which does not run again
+	turn   func(func())  // of the loop; nil outside of loops
 	op     bitstring.Combination
 	length int         // of the result
 	first  exec.Source // if the others are compared to it
@@ -38,7 +43,9 @@ func combineMany(r *exec.Request, op bitstring.Combination) {
 	defer locks.Release()
 	g, _ := locks.State.(*gathered)
 	if g == nil {
-		g = &gathered{w: r.NewResult([][]byte{2: bytes.Clone(r.Args[2])}), op: op, large: map[engine.Pin]int{}}
+		g = &gathered{
+			w: r.NewResult([][]byte{2: bytes.Clone(r.Args[2])}), turn: r.Worker.Turn, op: op, large: map[engine.Pin]int{},
+		}
 	}
 	for i := locks.First; i < len(r.Keys); i++ {
 		t, key, ok := locks.At(i)
@@ -125,16 +132,21 @@ func (g *gathered) sources() (views [][]byte) {
 // Run makes the result.
 func (g *gathered) Run(ctx context.Context) {
 	g.w.Err = combineAll(ctx, g.w, g.sources(), g.op, g.length)
-	g.drop()
+	g.first.Drop()
+	g.release(len(g.large)) // here, because the loop has no time for thousands
+	g.folded = bitstring.Folded{}
 }
 
-// drop releases the sources. Run does so, because the loop has no time for thousands.
-func (g *gathered) drop() {
-	g.first.Drop()
+// release releases some of the large sources.
+func (g *gathered) release(some int) {
 	for pin := range g.large {
+		if some--; some < 0 {
+			return
+		}
+		delete(g.large, pin)
 		pin.Release()
 	}
-	g.large, g.folded = nil, bitstring.Folded{}
+	g.large = nil
 }
 
 // Reply stores the result.
@@ -157,8 +169,21 @@ func (g *gathered) Reply(r *exec.Request) {
 	}
 }
 
-// End frees what Reply has not used.
+// End frees what Reply has not used. If the client has left before Run, that are all sources, which takes turns.
 func (g *gathered) End() {
-	g.drop()
+	g.first.Drop()
+	g.folded = bitstring.Folded{}
+	g.endTurn()
+}
+
+func (g *gathered) endTurn() {
+	some := releasedAtOnce
+	if g.turn == nil {
+		some = len(g.large)
+	}
+	if g.release(some); g.large != nil {
+		g.turn(g.endTurn)
+		return
+	}
 	g.w.DropValues()
 }
