@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,10 @@ import (
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
+
+// absence is for how long a node must stand still before the others can have gone on without it:
+// gossip suspects a member that long before it declares it dead.
+const absence = time.Second
 
 // confirmTimeout is how long one attempt to hear from another member can take.
 const confirmTimeout = 5 * time.Second
@@ -36,17 +41,22 @@ func (n *Node) doubt(reason string, event func(*ownership.Fence) (raise bool)) {
 	}
 	n.fences.Add(1)
 	n.fenced.Store(true)
-	n.goJob(func() { n.unfence(reason) })
+	var doubted *ring.Table
+	if source := n.source(); source != nil {
+		doubted = source.Table()
+	}
+	n.goJob(func() { n.unfence(reason, doubted) })
 }
 
-// unfence confirms the table until no new doubt has come up meanwhile.
-func (n *Node) unfence(reason string) {
+// unfence confirms the table until no new doubt has come up meanwhile. doubted is the table that the
+// member had when the fence rose.
+func (n *Node) unfence(reason string, doubted *ring.Table) {
 	n.log.Warn("fenced", "reason", reason)
 	for n.ctx.Err() == nil {
 		n.fenceMu.Lock()
 		n.fence.Confirm()
 		n.fenceMu.Unlock()
-		if err := n.confirm(); err != nil {
+		if err := n.confirm(doubted); err != nil {
 			n.log.Warn("cannot confirm the table, staying fenced", "error", err)
 			n.pause(retryPeriod)
 			continue
@@ -70,15 +80,16 @@ func (n *Node) lift() bool {
 	return lift
 }
 
-// confirm hears the current table from another member, and installs it.
-func (n *Node) confirm() error {
+// confirm hears the current table from another member, and installs it. If nobody is left who knows,
+// and others can have served meanwhile what this node serves, the node begins anew.
+func (n *Node) confirm(doubted *ring.Table) error {
 	source := n.source()
 	if source == nil {
 		return nil // without a cluster, nobody can have issued another table
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, confirmTimeout)
 	defer cancel()
-	t, err := source.Confirm(ctx)
+	t, err := source.Confirm(ctx, doubted)
 	if err != nil {
 		return err
 	}
@@ -87,7 +98,20 @@ func (n *Node) confirm() error {
 	}
 	// Install what the agent has now: it may have adopted a newer table.
 	n.SetTable(source.Table())
+	if t == nil && n.wasAbsent(doubted) {
+		n.log.Warn("nobody is left who knows what others have served meanwhile, dropping all keys")
+		n.step((*ownership.Machine).Forget)
+	}
 	return nil
+}
+
+// wasAbsent reports whether the other nodes of the table that is doubted can have gone on without
+// this one.
+func (n *Node) wasAbsent(doubted *ring.Table) bool {
+	n.fenceMu.Lock()
+	defer n.fenceMu.Unlock()
+	others := doubted != nil && slices.ContainsFunc(doubted.Nodes, func(m ring.Member) bool { return m.Name() != n.name() })
+	return others && n.fence.WasAbsent()
 }
 
 // pause waits for d, or until the node closes.

@@ -16,6 +16,7 @@ type fakeSource struct {
 	table   *ring.Table
 	asked   int
 	confirm chan *ring.Table // nil values: an error
+	alone   chan struct{}    // nobody is left who knows
 	alive   []ring.Member
 }
 
@@ -37,6 +38,12 @@ func (s *fakeSource) Table() *ring.Table {
 	return s.table
 }
 
+func (s *fakeSource) setTable(t *ring.Table) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.table = t
+}
+
 func (s *fakeSource) Adopt(t *ring.Table) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +54,7 @@ func (s *fakeSource) Adopt(t *ring.Table) bool {
 	return newer
 }
 
-func (s *fakeSource) Confirm(ctx context.Context) (*ring.Table, error) {
+func (s *fakeSource) Confirm(ctx context.Context, _ *ring.Table) (*ring.Table, error) {
 	s.mu.Lock()
 	s.asked++
 	s.mu.Unlock()
@@ -57,6 +64,8 @@ func (s *fakeSource) Confirm(ctx context.Context) (*ring.Table, error) {
 			return nil, errors.New("nobody answers")
 		}
 		return t, nil
+	case <-s.alone:
+		return nil, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -108,6 +117,40 @@ func TestFenceDropsWhatWasLost(t *testing.T) {
 	eventually(t, "the fence is lifted", n.Serving)
 	c.want("GET k", "(nil)")
 	c.want("GET stays", `"v"`)
+}
+
+// TestFenceForgets: behind a long standstill nobody is left who knows whether the other nodes of the
+// table have served meanwhile what this node serves. Misses are better than old values. Without a
+// standstill, or without other nodes, nobody else has served it.
+func TestFenceForgets(t *testing.T) {
+	n := startNode(t)
+	source := &fakeSource{table: n.view.Load().Table, confirm: make(chan *ring.Table), alone: make(chan struct{})}
+	n.SetAgent(source)
+	c := dial(t, n.Addr())
+	c.want("SET k v", "OK")
+	confirmAlone := func() {
+		source.alone <- struct{}{}
+		eventually(t, "the fence is lifted", func() bool { return !n.fenced.Load() })
+	}
+	stall := func() { n.stalled(nil, 2*n.cfg.StallLimit) }
+
+	stall()
+	confirmAlone()
+	c.want("GET k", `"v"`)
+
+	giveAway(n, partitionOf("another"))
+	source.setTable(n.view.Load().Table)
+	n.Fence("test")
+	confirmAlone()
+	c.want("GET k", `"v"`)
+	stall()
+	confirmAlone()
+	c.want("GET k", saysTryAgain) // the other node does not acknowledge the table
+	c.want("DBSIZE", "(integer) 0")
+	alone := assign(n.view.Load().Table, partitionOf("another"), 0)
+	alone.Nodes, alone.Joined = alone.Nodes[:1], alone.Joined[:1]
+	n.SetTable(alone)
+	eventually(t, "it serves k without a value", func() bool { c.send("GET k"); return c.next() == "(nil)" })
 }
 
 // TestDoubtsDuringConfirmation: what was heard before the last stall may be old.

@@ -106,6 +106,7 @@ func assign(t *ring.Table, partition uint16, owner uint16) *ring.Table {
 func giveAway(n *Node, p uint16) {
 	away := assign(n.view.Load().Table, p, 0)
 	away.Nodes = append(away.Nodes[:1:1], ring.Member{ID: "b", Boot: 2, Role: ring.RoleNode, State: ring.Serving, Addr: "127.0.0.1:1"})
+	away.Joined = append(away.Joined[:1:1], away.Epoch)
 	n.SetTable(assign(away, p, 1))
 }
 

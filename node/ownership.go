@@ -56,7 +56,7 @@ func (n *Node) startObedience() {
 	}
 	n.timer = time.AfterFunc(time.Hour, n.tick)
 	n.timer.Stop()
-	n.fence.Limit = n.cfg.StallLimit
+	n.fence.Limit, n.fence.Absence = n.cfg.StallLimit, absence
 	n.view.Store(ownership.None)
 }
 

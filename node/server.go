@@ -101,9 +101,10 @@ type TableSource interface {
 	Table() *ring.Table
 	// Adopt offers a table that came another way, and reports whether it is newer.
 	Adopt(t *ring.Table) bool
-	// Confirm returns the table that another member has just named as the current one. It returns
-	// nil if this member has been alone for the suspicion time.
-	Confirm(ctx context.Context) (*ring.Table, error)
+	// Confirm returns the table that another member has just named as the current one. doubted is
+	// the one that this member had when it began to doubt. Confirm returns nil if for the suspicion
+	// time nobody was left who knows whether others have gone on without this member since.
+	Confirm(ctx context.Context, doubted *ring.Table) (*ring.Table, error)
 	// Members returns the members that are alive, as far as this one knows. The caller must not
 	// change the slice.
 	Members() []ring.Member

@@ -14,6 +14,7 @@ type Broken struct {
 	IgnoreAbsence      bool // keep what a node had before the cluster went on without it
 	LeaveEarly         bool // release a node before the heirs have everything
 	NeverFence         bool // serve on after a standstill
+	KeepUnconfirmed    bool // serve what may be out of date when nobody is left who knows
 	NeverLatch         bool // execute commands behind a refused one
 	PassBusy           bool // execute commands behind a write that is executed later
 	IgnoreGenerations  bool // go on reading the older generations of a pipe

@@ -52,7 +52,8 @@
 //     and sent again (Gate).
 //   - Before a node acknowledges a generation of a pipe, it has stopped executing what came over an
 //     older one, for good (Generations).
-//   - A node that stood still serves nothing until another member has confirmed its table.
+//   - A node that stood still serves nothing until a node of its table has confirmed that table. If
+//     none is left, it has nothing any more of what it served before.
 //   - With --min-members, a node that too few others have answered serves nothing before they can have
 //     given it up, and then until it has confirmed its table.
 package ownership

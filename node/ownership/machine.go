@@ -120,6 +120,18 @@ func (m *Machine) Install(now time.Duration, t *ring.Table) {
 	m.barrier(now, installing)
 }
 
+// Forget is the event that what this node serves may be out of date and nobody is left who knows:
+// all of it begins anew, as with the first table.
+func (m *Machine) Forget(now time.Duration) {
+	m.mustBe(idle)
+	if m.view.Table == nil {
+		return
+	}
+	m.old, m.view = None, None.Next(m.view.Table, m.cfg.ID, m.cfg.Boot)
+	m.do(Obey{m.view})
+	m.barrier(now, installing)
+}
+
 // barrier asks for BarrierPassed, once no loop executes under an older view any more.
 func (m *Machine) barrier(now time.Duration, during step) {
 	m.pending = during

@@ -493,6 +493,18 @@ func TestFence(t *testing.T) {
 	if !f.Doubt() {
 		t.Error("does not fence again")
 	}
+	if f.WasAbsent() {
+		t.Error("it was absent though it did not stand still since its table was confirmed")
+	}
+	f.Absence = 3 * time.Second
+	f.Stalled(2 * time.Second)
+	if f.WasAbsent() {
+		t.Error("it was absent though the others need longer")
+	}
+	f.Stalled(2 * time.Second)
+	if !f.WasAbsent() {
+		t.Error("two standstills with a moment between them are no absence")
+	}
 	if never := (&Fence{Broken: Broken{NeverFence: true}}); never.Stalled(time.Hour) {
 		t.Error("fences though that rule is broken")
 	}

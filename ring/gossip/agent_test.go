@@ -367,14 +367,14 @@ func TestConfirm(t *testing.T) {
 	w.agree([]*testAgent{a, b}, "a", "b")
 	ctx, cancel := context.WithTimeout(context.Background(), 3*converged)
 	defer cancel()
-	got, err := b.Confirm(ctx)
+	got, err := b.Confirm(ctx, b.Table())
 	if err != nil || got.Version() != a.Table().Version() {
 		t.Errorf("Confirm = %v, %v, want the table of a", got.Version(), err)
 	}
 
 	w.crash(a)
 	begun := time.Now()
-	got, err = b.Confirm(ctx)
+	got, err = b.Confirm(ctx, b.Table())
 	if got != nil || err != nil {
 		t.Errorf("Confirm alone = %v, %v, want nothing", got.Version(), err)
 	}

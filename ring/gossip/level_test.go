@@ -100,7 +100,7 @@ func TestOutdatedMember(t *testing.T) {
 	version := a.Table().Version()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := a.Confirm(ctx); err == nil || !strings.Contains(err.Error(), "upgrade it") {
+	if _, err := a.Confirm(ctx, a.Table()); err == nil || !strings.Contains(err.Error(), "upgrade it") {
 		t.Errorf("it confirms its table: %v", err)
 	}
 	if got := a.Table().Version(); got != version {

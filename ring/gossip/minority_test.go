@@ -40,7 +40,7 @@ func TestMinority(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*a.SuspicionTime())
 	defer cancel()
-	if table, err := a.Confirm(ctx); err == nil {
+	if table, err := a.Confirm(ctx, a.Table()); err == nil {
 		t.Errorf("a, alone, confirmed table %v", table.Version())
 	}
 
@@ -48,7 +48,7 @@ func TestMinority(t *testing.T) {
 	w.settled(all...)
 	ctx, cancel = context.WithTimeout(t.Context(), 3*converged)
 	defer cancel()
-	if table, err := a.Confirm(ctx); err != nil || table.Version() != b.Table().Version() {
+	if table, err := a.Confirm(ctx, a.Table()); err != nil || table.Version() != b.Table().Version() {
 		t.Errorf("healed, a confirms %v, %v, want the table of b", table.Version(), err)
 	}
 	select {
@@ -80,7 +80,7 @@ func TestMinorityNotYetKnown(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if table, err := a.Confirm(ctx); err == nil {
+	if table, err := a.Confirm(ctx, a.Table()); err == nil {
 		t.Errorf("a confirmed table %v with b alone", table.Version())
 	}
 	// It has had a second, and needs less for a table.
@@ -92,7 +92,7 @@ func TestMinorityNotYetKnown(t *testing.T) {
 	w.settled(a, b, c)
 	ctx, cancel = context.WithTimeout(t.Context(), converged)
 	defer cancel()
-	if table, err := a.Confirm(ctx); err != nil || table.Version() == before {
+	if table, err := a.Confirm(ctx, a.Table()); err != nil || table.Version() == before {
 		t.Errorf("a confirms %v, %v, want a table without d", table.Version(), err)
 	}
 }

@@ -140,7 +140,9 @@ func (a *Agent) announceIssued(t *ring.Table, healed bool) {
 func (a *Agent) ask(q *office.Question) (answer office.Answer) {
 	switch q.What {
 	case office.Tables:
-		answer.Tables = a.fetchEach(a.ctx, q.Nodes, office.FetchTimeout)
+		for _, t := range a.fetchEach(a.ctx, q.Nodes, office.FetchTimeout) {
+			answer.Tables = append(answer.Tables, t.Table)
+		}
 	case office.Reports:
 		answer.Reports = a.fetchReports(q.Nodes)
 	case office.Signs:

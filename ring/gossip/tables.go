@@ -56,21 +56,22 @@ func (a *Agent) Refresh() {
 // Confirm asks the other nodes which table is current, adopts that table and returns it. A node
 // that has not run for a while must not trust its own: the others may have replaced it meanwhile,
 // and any single other node may have slept as long. So Confirm asks all of them, and waits for one
-// that does not answer for as long as declaring it dead takes. Confirm returns nil and no error if
-// no other node is alive after that time, and an error if ctx ends first.
-func (a *Agent) Confirm(ctx context.Context) (*ring.Table, error) {
+// that does not answer for as long as declaring it dead takes. doubted is the table that the node
+// had when it began to doubt. Confirm returns nil and no error if after that time nobody is left who
+// knows whether the others went on without this node, and an error if ctx ends first.
+func (a *Agent) Confirm(ctx context.Context, doubted *ring.Table) (*ring.Table, error) {
 	begun := time.Now()
 	decide := a.officeConfig()
 	for {
-		tables := a.fetchEach(ctx, decide.Witnesses(host{a}), a.SuspicionTime())
-		heard, err := decide.Confirm(host{a}, tables)
+		told := a.fetchEach(ctx, decide.Witnesses(host{a}), a.SuspicionTime())
+		heard, err := decide.Confirm(host{a}, doubted, told)
 		if err == nil {
 			return heard, nil
 		}
 		if errors.Is(err, office.ErrForeign) {
 			poke(a.wake)
 		}
-		if decide.Alone(host{a}) && time.Since(begun) >= a.SuspicionTime() {
+		if decide.Alone(host{a}, doubted, told) && time.Since(begun) >= a.SuspicionTime() {
 			return nil, nil
 		}
 		select {
@@ -103,15 +104,15 @@ func (a *Agent) Ping(ctx context.Context, m ring.Member) error {
 }
 
 // fetchEach reads the tables of nodes, all at once and each address once. It returns those that
-// arrive within timeout, the newest first.
-func (a *Agent) fetchEach(ctx context.Context, nodes []ring.Member, timeout time.Duration) []*ring.Table {
+// arrive within timeout, the newest first, each from the first of the nodes at its address.
+func (a *Agent) fetchEach(ctx context.Context, nodes []ring.Member, timeout time.Duration) []office.Told {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	stop := context.AfterFunc(a.ctx, cancel)
 	defer stop()
 
 	var mu sync.Mutex
-	var tables []*ring.Table
+	var told []office.Told
 	var fetches sync.WaitGroup
 	asked := make(map[string]bool, len(nodes))
 	for _, m := range nodes {
@@ -122,16 +123,16 @@ func (a *Agent) fetchEach(ctx context.Context, nodes []ring.Member, timeout time
 		fetches.Go(func() {
 			if t := a.fetch(ctx, m.Addr); t != nil {
 				mu.Lock()
-				tables = append(tables, t)
+				told = append(told, office.Told{By: m, Table: t})
 				mu.Unlock()
 			}
 		})
 	}
 	fetches.Wait()
-	slices.SortFunc(tables, func(x, y *ring.Table) int {
-		return ring.CompareVersions(y.Version(), x.Version())
+	slices.SortFunc(told, func(x, y office.Told) int {
+		return ring.CompareVersions(y.Table.Version(), x.Table.Version())
 	})
-	return tables
+	return told
 }
 
 // fetch returns the table of the node at addr, or nil if it has none or cannot be read.

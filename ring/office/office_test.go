@@ -320,14 +320,14 @@ func TestOutdatedMemberIssuesNothing(t *testing.T) {
 		t.Errorf("it reports %v, and its table is %v", told, s.table.Version())
 	}
 	var refusal *ring.LevelError
-	if _, err := m.cfg.Confirm(s, []*ring.Table{before}); !errors.As(err, &refusal) || refusal.Need != 1 {
+	if _, err := m.cfg.Confirm(s, nil, []Told{{Table: before}}); !errors.As(err, &refusal) || refusal.Need != 1 {
 		t.Errorf("it confirms its table: %v", err)
 	}
 	if s.alive = s.alive[:1]; m.cfg.Outdated(s.alive) != 0 {
 		t.Error("it is outdated alone")
 	}
 	m.run(13*time.Second, 16*time.Second, Event{})
-	if _, err := m.cfg.Confirm(s, []*ring.Table{s.table}); err != nil || s.table == before {
+	if _, err := m.cfg.Confirm(s, nil, []Told{{Table: s.table}}); err != nil || s.table == before {
 		t.Errorf("it does not go on alone: %v, %v", s.table.Version(), err)
 	}
 }

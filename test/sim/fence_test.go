@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // slept is called when the process goes on after it was stopped.
@@ -41,27 +42,38 @@ func (n *node) raise(why string) {
 	n.w.tracef("%s is fenced: %s", n.p.name, why)
 	n.fenced = true
 	n.fences++
-	n.unfence()
+	n.unfence(n.a.table)
 }
 
-func (n *node) unfence() {
+// unfence confirms the table. doubted is the one that the agent had when the fence rose.
+func (n *node) unfence(doubted *ring.Table) {
 	n.doubts.Confirm()
-	n.a.confirm(n.w.now, func(ok bool) {
-		if !ok {
-			n.w.after(n.p, ownership.RetryPeriod, n.unfence)
-			return
+	n.a.confirm(doubted, n.w.now, func(ok, alone bool) {
+		switch {
+		case !ok:
+			n.w.after(n.p, ownership.RetryPeriod, func() { n.unfence(doubted) })
+		case alone && n.a.decide.HasOthers(doubted) && n.doubts.WasAbsent():
+			n.setTable(n.a.table, func() {
+				n.w.tracef("%s forgets what it serves: nobody knows whether others have served that", n.p.name)
+				n.forgot = everyPlace
+				n.step((*ownership.Machine).Forget, func() { n.lift(doubted) })
+			})
+		default:
+			n.setTable(n.a.table, func() { n.lift(doubted) })
 		}
-		n.setTable(n.a.table, func() {
-			if !n.doubts.Confirmed() {
-				n.unfence()
-				return
-			}
-			n.fenced = false
-			n.w.noFence(n)
-			for k := range places {
-				n.servePlace(k, false)
-			}
-			n.w.tracef("%s is fenced no longer, epoch %d", n.p.name, n.view.Epoch())
-		})
 	})
+}
+
+// lift ends the fence, unless there was another doubt.
+func (n *node) lift(doubted *ring.Table) {
+	if !n.doubts.Confirmed() {
+		n.unfence(doubted)
+		return
+	}
+	n.fenced = false
+	n.w.noFence(n)
+	for k := range places {
+		n.servePlace(k, false)
+	}
+	n.w.tracef("%s is fenced no longer, epoch %d", n.p.name, n.view.Epoch())
 }

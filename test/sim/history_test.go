@@ -90,6 +90,10 @@ func history(o options) *world {
 	if o.restless {
 		times, pause = 12, 2*time.Second
 	}
+	if o.script != nil {
+		o.script(w)
+		times = 0
+	}
 	for range times {
 		w.doMischief()
 		w.run(w.now + w.between(0, pause))
@@ -112,6 +116,26 @@ func history(o options) *world {
 		}
 	}
 	return w
+}
+
+// leaveSleeper has a node sleep, with its machine, until the others have taken over from it, and have died, all of
+// them. Then it goes on. Nothing that they sent meanwhile reaches it.
+func leaveSleeper(w *world) {
+	sleeper := w.coordinator()
+	sleeper.stop()
+	for host := range maxHosts {
+		w.cut[sleeper.host][host], w.cut[host][sleeper.host] = true, true
+	}
+	w.run(w.now + 5*time.Second)
+	for _, p := range w.nodes() {
+		if p != sleeper {
+			p.kill()
+		}
+	}
+	w.run(w.now + time.Second)
+	w.heal()
+	sleeper.resume()
+	w.run(w.now + 5*time.Second)
 }
 
 func (w *world) start(id string, role ring.Role, host int) *proc {

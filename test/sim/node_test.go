@@ -77,6 +77,7 @@ type node struct {
 	doubts ownership.Fence
 	fenced bool
 	fences int           // how often it was
+	forgot placeSet      // what it served before nobody knew whether others did, and has not served since
 	holds  [places]*hold // nil: nobody holds it
 	units  [places]*unit // that gather; nil: none does
 	queues [spots]queue
@@ -99,7 +100,7 @@ func newNode(p *proc) *node {
 	return &node{
 		w: p.w, p: p, view: ownership.None, looped: ownership.None,
 		machine: ownership.New(ownership.Config{ID: p.id, Boot: p.boot, StallLimit: stallLimit, Broken: p.w.ownership}),
-		doubts:  ownership.Fence{Limit: stallLimit, Broken: p.w.ownership},
+		doubts:  ownership.Fence{Limit: stallLimit, Absence: suspicionTime, Broken: p.w.ownership},
 		replies: make(map[uint64]func(ownership.Reply)), replicas: newReplicas(p.w),
 		pipes: ownership.Generations[pipeKey, *nodePipe]{Broken: p.w.ownership},
 	}
@@ -211,9 +212,9 @@ func (n *node) do(a ownership.Action) {
 
 // obey has the loops execute under v before long.
 func (n *node) obey(v *ownership.View) {
-	same := v.Table == n.view.Table // nothing is lost with it
+	gains := v.Table == n.view.Table && v.Count(ownership.Serving) >= n.view.Count(ownership.Serving)
 	n.view = v
-	if same {
+	if gains { // nothing is lost with it
 		n.pass(v)
 		return
 	}

@@ -13,6 +13,8 @@ type options struct {
 	seed   uint64
 	copies int        // 0: by chance
 	only   []mischief // what happens; nil: anything
+	// script happens in the place of mischief by chance.
+	script func(*world)
 	// majority sets --min-members to more than half of the nodes that there are in the beginning.
 	majority bool
 	// hard has the network be slow, and snapshots take long.

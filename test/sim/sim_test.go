@@ -2,6 +2,7 @@ package sim
 
 import (
 	"flag"
+	"strings"
 	"testing"
 	"time"
 )
@@ -9,7 +10,22 @@ import (
 var (
 	seed   = flag.Uint64("sim.seed", 0, "run the one history of this seed, and show all of its trace; with -sim.rounds begin with it")
 	rounds = flag.Int("sim.rounds", 0, "how many histories to run")
+	force  = flag.String("sim.force", "", "what every history has, whatever its seed, as in claims,holds: see forcible")
 )
+
+// forcible are the names of what -sim.force can ask for.
+var forcible = map[string]func(*options){
+	"busy":      func(o *options) { o.busy = true },
+	"claims":    func(o *options) { o.claims = true },
+	"copies":    func(o *options) { o.copies = 2 },
+	"hard":      func(o *options) { o.hard = true },
+	"holds":     func(o *options) { o.holds, o.later = true, true },
+	"later":     func(o *options) { o.later = true },
+	"majority":  func(o *options) { o.majority = true },
+	"narrow":    func(o *options) { o.narrow = true },
+	"overflows": func(o *options) { o.overflows = true },
+	"restless":  func(o *options) { o.restless = true },
+}
 
 // pinned are the seeds of histories that found faults. They show a fault again when its fix is
 // taken away. as has things happen without which the history would go another way.
@@ -22,6 +38,12 @@ var pinned = []struct {
 	{190, "a lane is used while the node may execute what was sent in another one",
 		func(o *options) { o.only, o.busy = []mischief{proxyCuts}, true },
 		func(o *options) { o.order.ForgetStrays = true }},
+	{250, "a node that slept confirms its table with a newcomer that has it from this node",
+		func(o *options) { o.claims = true },
+		func(o *options) { o.office.AskNewcomers = true }},
+	{1, "a node that slept serves again what those have served who are gone",
+		func(o *options) { o.script, o.copies = leaveSleeper, 2 },
+		func(o *options) { o.ownership.KeepUnconfirmed = true }},
 }
 
 // TestPinned runs the histories that found faults, with the fix and without it.
@@ -56,10 +78,20 @@ func TestSim(t *testing.T) {
 	if *rounds != 0 {
 		count = *rounds
 	}
+	forced := func(*options) {}
+	for _, name := range strings.FieldsFunc(*force, func(r rune) bool { return r == ',' }) {
+		before, also := forced, forcible[name]
+		if also == nil {
+			t.Fatalf("-sim.force knows no %q", name)
+		}
+		forced = func(o *options) { before(o); also(o) }
+	}
 	begun, steps, virtual := time.Now(), 0, time.Duration(0)
 	failures := 0
 	for i := range uint64(count) {
-		w := history(seeded(first + i))
+		o := seeded(first + i)
+		forced(&o)
+		w := history(o)
 		steps += w.steps
 		virtual += w.now
 		if w.fault != "" {

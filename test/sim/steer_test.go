@@ -110,14 +110,14 @@ func (a *agent) ask(q *office.Question, done func(office.Answer)) {
 	case office.Tables:
 		a.fetchEach(q.Nodes, office.FetchTimeout, func(tables []*ring.Table) { done(office.Answer{Tables: tables}) })
 	case office.Reports:
-		each(a, q.Nodes, office.FetchTimeout, func(at *proc) *ring.Report {
+		each(a, q.Nodes, office.FetchTimeout, func(_ ring.Member, at *proc) *ring.Report {
 			if at.node == nil {
 				return nil
 			}
 			return at.node.report()
 		}, func(reports []*ring.Report) { done(office.Answer{Reports: reports}) })
 	case office.Signs:
-		each(a, q.Nodes, office.FetchTimeout, func(at *proc) *node { return at.node }, func(answers []*node) {
+		each(a, q.Nodes, office.FetchTimeout, func(_ ring.Member, at *proc) *node { return at.node }, func(answers []*node) {
 			done(office.Answer{Signs: len(answers)})
 		})
 	}
@@ -155,25 +155,41 @@ func (w *world) newer(t, than *ring.Table) bool {
 }
 
 // confirm hears the current table from the other nodes, as gossip's Confirm does. done gets whether
-// that worked.
-func (a *agent) confirm(begun time.Duration, done func(bool)) {
-	a.fetchEach(a.decide.Witnesses(host{a}), suspicionTime, func(tables []*ring.Table) {
-		_, err := a.decide.Confirm(host{a}, tables)
+// that worked, and whether nobody is left who knows.
+func (a *agent) confirm(doubted *ring.Table, begun time.Duration, done func(ok, alone bool)) {
+	a.tellEach(a.decide.Witnesses(host{a}), suspicionTime, func(told []*office.Told) {
+		all := make([]office.Told, 0, len(told))
+		for _, t := range told {
+			all = append(all, *t)
+		}
+		_, err := a.decide.Confirm(host{a}, doubted, all)
 		switch {
-		case err == nil, a.decide.Alone(host{a}) && a.w.now-begun >= suspicionTime:
-			done(true)
+		case err == nil:
+			done(true, false)
+		case a.decide.Alone(host{a}, doubted, all) && a.w.now-begun >= suspicionTime:
+			done(true, true)
 		case a.w.now-begun > 5*time.Second:
-			done(false)
+			done(false, false)
 		default:
 			a.wake()
-			a.w.after(a.p, 100*time.Millisecond, func() { a.confirm(begun, done) })
+			a.w.after(a.p, 100*time.Millisecond, func() { a.confirm(doubted, begun, done) })
 		}
 	})
 }
 
+// tellEach is fetchEach with who has answered.
+func (a *agent) tellEach(nodes []ring.Member, timeout time.Duration, done func([]*office.Told)) {
+	each(a, nodes, timeout, func(m ring.Member, at *proc) *office.Told {
+		if at.node == nil || at.node.view.Table == nil {
+			return nil
+		}
+		return &office.Told{By: m, Table: at.node.view.Table}
+	}, done)
+}
+
 // fetchEach reads the tables of nodes, all at once and each address once.
 func (a *agent) fetchEach(nodes []ring.Member, timeout time.Duration, done func([]*ring.Table)) {
-	each(a, nodes, timeout, func(at *proc) *ring.Table {
+	each(a, nodes, timeout, func(_ ring.Member, at *proc) *ring.Table {
 		if at.node == nil {
 			return nil
 		}
@@ -181,24 +197,27 @@ func (a *agent) fetchEach(nodes []ring.Member, timeout time.Duration, done func(
 	}, done)
 }
 
-// each asks nodes, all at once and each address once, and collects the answers that are not nil.
-func each[T any](a *agent, nodes []ring.Member, timeout time.Duration, ask func(*proc) *T, done func([]*T)) {
+// each asks nodes, all at once and each address once, and collects the answers that are not nil. ask has the first of
+// the nodes at an address, and the process that listens there.
+func each[T any](
+	a *agent, nodes []ring.Member, timeout time.Duration, ask func(ring.Member, *proc) *T, done func([]*T),
+) {
 	asked := make(map[string]bool)
-	var addrs []string
+	var first []ring.Member
 	for _, m := range nodes {
 		if !asked[m.Addr] {
 			asked[m.Addr] = true
-			addrs = append(addrs, m.Addr)
+			first = append(first, m)
 		}
 	}
-	if len(addrs) == 0 {
+	if len(first) == 0 {
 		done(nil)
 		return
 	}
 	var answers []*T
-	missing := len(addrs)
-	for _, addr := range addrs {
-		a.w.call(a.p, addr, timeout, func(at *proc, reply func(any)) { reply(ask(at)) }, func(answer any) {
+	missing := len(first)
+	for _, m := range first {
+		a.w.call(a.p, m.Addr, timeout, func(at *proc, reply func(any)) { reply(ask(m, at)) }, func(answer any) {
 			if t, ok := answer.(*T); ok && t != nil {
 				answers = append(answers, t)
 			}

@@ -233,6 +233,7 @@ func (w *world) startsServing(n *node, k int, kept bool) {
 	if before != nil && d.last != t.last && !w.apart() && !t.unsure {
 		w.checkLoss(n, k, kept)
 	}
+	n.forgot &^= 1 << k
 	t.server, t.epoch, t.unsure = n, n.view.Epoch(), w.apart()
 	if d.last != t.last {
 		w.tracef("of %d there was %v, there is %v", k, valuesOf(t.last), d.values)
@@ -242,12 +243,18 @@ func (w *world) startsServing(n *node, k int, kept bool) {
 	}
 }
 
-// noFence is called when a node serves again what it has served under its fence.
+// noFence is called when a node serves again what it has served before its fence rose.
 func (w *world) noFence(n *node) {
 	for k := range places {
-		if n.serves(n.looped, k) && (w.truth[k].server != n || w.truth[k].last != n.data[k].last) {
-			w.startsServing(n, k, true)
+		t := &w.truth[k]
+		if !n.serves(n.looped, k) || t.server == n && t.last == n.data[k].last {
+			continue
 		}
+		again := t.server != nil && t.server != n && n.looped.Began[w.tracked[k]] < t.epoch
+		if again && !w.apart() && !t.unsure {
+			w.violate("%s serves %d again, with %v, though %s has served it meanwhile", n.p.name, k, n.data[k].values, t.server.p.name)
+		}
+		w.startsServing(n, k, true)
 	}
 }
 
@@ -272,7 +279,7 @@ func (w *world) checkLoss(n *node, k int, kept bool) {
 		w.violate("%s serves %d with %v instead of %v though nobody died", n.p.name, k, d.values, valuesOf(t.last))
 		return
 	}
-	if kept {
+	if kept || n.forgot.has(k) {
 		return
 	}
 	if holder := w.holder(k, n); holder != nil {
