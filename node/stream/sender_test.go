@@ -87,7 +87,7 @@ func TestHandOverThroughAnOverflowInARound(t *testing.T) {
 	txn := cfg.Engine.Lock(ring.PartitionOf([]byte(first)), cfg.UnixMilli())
 	rounded := make(chan struct{})
 	go func() { defer close(rounded); s.round() }()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		begun := s.machine.Collections() > 0
 		s.mu.Unlock()
@@ -95,7 +95,7 @@ func TestHandOverThroughAnOverflowInARound(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the round has not begun in 5 s")
+			t.Fatal("the round has not begun in 20 s")
 		}
 	}
 	value := []byte(strings.Repeat("v", 1000))
@@ -137,7 +137,7 @@ func TestAbandonTakesNoLock(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(20 * time.Second):
 		t.Error("abandon waits for the lock")
 	}
 }
