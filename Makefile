@@ -22,26 +22,34 @@ LINT_VERSION := v2.15.0
 TOOLS := $(CURDIR)/bin/tools
 LINT  := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
-# Tests of whole clusters measure, so they run one package at a time and nothing runs beside them.
-# Those of test/sim have no clock but their own. The tests of node take longest, and begin first.
-CLUSTERS = go list ./test/... | grep -v /sim$$
-PACKAGES = { echo ./node; go list ./... | grep -v /test/; echo ./test/sim; }
-
 # Packages in whose code or tests something runs concurrently, or that use memory unsafely. In all
 # others the race detector could find nothing; what they export it watches where it is used.
-CONCURRENT = go list -f '{{.ImportPath}} {{.Dir}}' ./node ./... | grep -v /test/ | while read -r pkg dir; do \
-  ! grep -qE '^\s*go [a-zA-Z]|\.Go\(|[tb]\.(Parallel|RunParallel)|httptest\.|synctest\.|time\.AfterFunc|"unsafe"' "$$dir"/*.go || echo "$$pkg"; done
+# What is in test has no concurrency of its own.
+ACTS = ^\s*go [a-zA-Z]|\.Go\(|[tb]\.(Parallel|RunParallel)|httptest\.|synctest\.|time\.AfterFunc|"unsafe"
+PACKAGES   = go list -f '{{.ImportPath}} {{.Dir}}' $$(go list ./... | grep -v /test/) | while read -r pkg dir; do
+CONCURRENT = $(PACKAGES) ! grep -qE '$(ACTS)' "$$dir"/*.go || echo "$$pkg"; done
+SEQUENTIAL = $(PACKAGES) grep -qE '$(ACTS)' "$$dir"/*.go || echo "$$pkg"; done; echo ./test/sim
+# Their files with tests.
+CONCURRENT_TESTS = go list -f '{{$$dir := .Dir}}{{range .TestGoFiles}}{{$$dir}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$dir}}/{{.}} {{end}}' $$($(CONCURRENT))
 
-# Tests of node with one client, which change values at random.
+# No test runs twice alike. Those of concurrent packages run under the race detector; those that it or
+# -short skips or shortens run without it, too. unraced.awk finds them in the files given.
+unraced = awk -f test/unraced.awk $(1) again=1 $(1)
+
+# Of test/cluster, under the race detector run the files in which several clients work at once: it would find
+# nothing more in the others. WHOLE=1 runs all of them.
+WHOLE ?=
+SEVERAL       = ^\s*go [a-zA-Z]|\.Go\(|\.Send\(
+ONE_AT_A_TIME = $(if $(WHOLE),echo /dev/null,grep -LE '$(SEVERAL)' test/cluster/*_test.go)
+tests_of = awk '/^func Test/ { split($$2, name, "("); printf "%s^%s$$", sep, name[1]; sep = "|" } END { if (!sep) print "^$$" }' $(1)
+
+# Tests of node with one client, which change values at random. The engine checks every handle (checked);
+# test/differential gives the same commands to the binary.
 ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams)$$
-
-# Tests of test/cluster that the race detector would disturb. The others would find nothing more without it:
-# they run once.
-NOT_RACED = awk '/^func Test/ { split($$2, name, "(") } /SkipUnderRace/ { printf "%s^%s$$", sep, name[1]; sep = "|" }' test/cluster/*_test.go
 
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
 # twice, because cmd/dunlin needs its own form of all.
-quick lint unit race checked portable: export GOFLAGS += -pgo=off
+quick lint unit race checked law portable raced-first raced-second raced-others raced-clusters clusters measured: export GOFLAGS += -pgo=off
 
 GO_FILES = git ls-files --cached --others --exclude-standard -- '*.go'
 
@@ -58,14 +66,25 @@ build: ## build bin/dunlin, a static binary
 	@command -v go >/dev/null || { echo "missing: go 1.26 or newer (https://go.dev/dl)"; exit 1; }
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
-# Stages of `make test`: STAGES run one after another, then BESIDE two at a time. The first of these takes longest.
-STAGES := build lint unit race
-BESIDE := checked portable page deployment
-STAGE   = begin=$$SECONDS; echo "== $(1)"; $(MAKE) --no-print-directory $(2) $(1); echo "== $(1): $$((SECONDS - begin)) s"
+# Stages of `make test`. Of TWO two targets run at a time, the longest first; nothing else then needs the
+# processors. The tests of clusters mostly wait. Beside them BESIDE runs, at the lowest priority: it computes,
+# and what it measures is processor time. Those of MEASURED judge how long things take, and run one at a time.
+FIRST    := build lint
+TWO      := raced-first raced-second raced-others unit portable page deployment
+CLUSTERS := raced-clusters clusters
+MEASURED := measured
+BESIDE   := law checked
+STAGE    = begin=$$SECONDS; echo "== $(1)"; $(MAKE) --no-print-directory $(2) $(1) || failed=1; echo "== $(1): $$((SECONDS - begin)) s"
+STOP     = [ $$failed = 0 ] || exit 1
 
+# Whatever fails, the stages after lint run, so that one run shows all that fails.
 .PHONY: test
 test: have ## run every check: vet, linters, unit and end-to-end tests, race detector
-	@$(foreach stage,$(STAGES),$(call STAGE,$(stage));) $(call STAGE,$(BESIDE),-j2 --output-sync)
+	@failed=0; $(foreach stage,$(FIRST),$(call STAGE,$(stage)); $(STOP);) \
+	  $(call STAGE,$(TWO),-k -j2 --output-sync); \
+	  ( renice -n 19 -p $$BASHPID >/dev/null; failed=0; $(call STAGE,$(BESIDE),-k); $(STOP) ) >bin/beside.log 2>&1 & beside=$$!; \
+	  $(call STAGE,$(CLUSTERS),-k -j2 --output-sync); $(call STAGE,$(MEASURED),-k); \
+	  wait $$beside || failed=1; cat bin/beside.log; exit $$failed
 
 # The packages that changed since the branch left BASE, committed or not. Packages below test/ are
 # left out, because they start whole clusters; the rules about imports are always checked.
@@ -189,26 +208,62 @@ have:
 
 .PHONY: unit
 unit:
-	go test -vet=off -timeout 10m $$($(PACKAGES))
-	go test -vet=off -p 1 -timeout 10m $$($(CLUSTERS) | grep -v /cluster$$)
-	go test -vet=off -run "$$($(NOT_RACED))" -timeout 5m ./test/cluster
+	go test -vet=off -p 1 -timeout 10m $$($(SEQUENTIAL))
+	files=$$($(CONCURRENT_TESTS)); \
+	  go test -vet=off -p 1 -run "$$($(call unraced,$$files))" -skip '$(ONE_CLIENT)' -timeout 10m $$($(CONCURRENT))
 
 # Tests that measure allocations or load the whole Go tree skip themselves here: they look at -short
 # and at the race detector's build tag. With the tag checked, the engine checks every handle and
 # overwrites freed memory.
 .PHONY: race
-race:
-	CGO_ENABLED=1 go test -vet=off -race -tags checked -short -timeout 20m $$($(CONCURRENT))
-	CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 10m $$($(CLUSTERS))
+race: raced-first raced-second raced-others raced-clusters
+RACED = CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 20m
+
+# Two processes run the tests of node, which take longest. What they share is compiled before.
+.PHONY: raced-built raced-first raced-second raced-others
+HALF = ^(Test|Fuzz)[A-L]
+raced-built:
+	CGO_ENABLED=1 go build -race -tags checked ./...
+	$(RACED) -run '^$$' ./node
+raced-first: raced-built
+	$(RACED) -run '$(HALF)' ./node
+raced-second: raced-built
+	$(RACED) -skip '$(HALF)' ./node
+raced-others: raced-built
+	$(RACED) $$($(CONCURRENT) | grep -v /node$$)
+
+.PHONY: raced-clusters
+raced-clusters:
+	$(RACED) -skip "$$($(call tests_of,$$($(ONE_AT_A_TIME))))" ./test/cluster
+	$(RACED) ./test/chaos ./test/clients ./test/differential
+
+# Tests of whole clusters that the race detector has not seen, or that it shortens.
+.PHONY: clusters
+clusters:
+	go test -vet=off -timeout 10m ./test/clients
+	go test -vet=off -run "$$($(call unraced,test/cluster/*_test.go))|$$($(call tests_of,$$($(ONE_AT_A_TIME))))" -timeout 10m ./test/cluster
+	go test -vet=off -p 1 -timeout 10m ./test/differential ./test/soak
+
+# What a node's death or a cut costs the clients. Under the race detector test/chaos runs whole, but for the tests
+# that skip themselves there; without it those run, and test/scenarios does the same to nodes as the others.
+.PHONY: measured
+measured:
+	go test -vet=off -run "$$($(call unraced,test/chaos/*_test.go))" -timeout 10m ./test/chaos
+	go test -vet=off -timeout 10m ./test/scenarios
 
 # The engine's tests that use one goroutine, and the nodes' that use one client, in which the race
-# detector would find nothing, and the test of all commands that measures how long they lock a shard. With the
-# tag shortruns, commands on streams do next to nothing in one run, so that small streams take many runs.
+# detector would find nothing. With the tag shortruns, commands on streams do next to nothing in one run,
+# so that small streams take many runs.
 .PHONY: checked
 checked:
-	go test -vet=off -tags checked -gcflags=-d=checkptr -short -timeout 5m ./node/engine ./node/data/...
-	go test -vet=off -tags checked -run '$(ONE_CLIENT)|TestTimeLaw' -timeout 12m ./node
-	go test -vet=off -tags shortruns -run 'Stream|TestX' -timeout 5m ./node ./node/data/streams
+	go test -vet=off -p 1 -tags checked -gcflags=-d=checkptr -short -timeout 20m ./node/engine ./node/data/...
+	go test -vet=off -tags checked -run '$(ONE_CLIENT)' -timeout 20m ./node
+	go test -vet=off -p 1 -tags shortruns -run 'Stream|TestX' -timeout 20m ./node ./node/data/streams
+
+# The test of all commands, which measures how long they keep a loop and lock a shard, in processor time.
+.PHONY: law
+law:
+	go test -vet=off -tags checked -run '^TestTimeLaw' -timeout 30m ./node
 
 # The portable form of netloop and its neighbours, for systems other than Linux: tested here, built and
 # vetted for macOS. The tests of cmd/dunlin start nodes and proxies, in one process and in several.

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
@@ -177,7 +179,12 @@ func writeTable(t *testing.T, rows []string) {
 		return
 	}
 	text := "| client | version | language | result |\n|---|---|---|---|\n" + strings.Join(rows, "")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	file, err := harness.Output(path, unix.O_TRUNC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString(text); err != nil {
 		t.Error(err)
 	}
 }

@@ -28,8 +28,10 @@ var build = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	dir := filepath.Join(root, "bin", "test")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := unix.Mkdir(d, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+			return "", fmt.Errorf("cannot make %s: %w", d, err)
+		}
 	}
 	path = filepath.Join(dir, "dunlin")
 	args, cgo := []string{"build", "-trimpath", "-pgo=auto"}, "0"
@@ -37,7 +39,7 @@ var build = sync.OnceValues(func() (path string, err error) {
 		path += "-race"
 		args, cgo = []string{"build", "-race", "-pgo=off"}, "1"
 	}
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := Output(path+".lock", 0)
 	if err != nil {
 		return "", err
 	}
@@ -101,14 +103,38 @@ func SkipUnderRace(t *testing.T) {
 }
 
 // noteSources looks at every source file of the module. The go command caches the result of a test
-// together with the files that the test has looked at, but does not know the sources of the binary
-// under test. With this, a changed source runs the test again.
+// together with the files and directories that the test has looked at, but does not know the sources
+// of the binary under test. With this, a changed source runs the test again. The root itself is read past
+// package os, which would note it: git and other tests change what it lists about .git and bin.
 func noteSources(root string) error {
+	fd, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("cannot open %s: %w", root, err)
+	}
+	list := os.NewFile(uintptr(fd), root)
+	defer list.Close()
+	names, err := list.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if name == ".git" || name == "bin" {
+			continue
+		}
+		if err := noteTree(filepath.Join(root, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func noteTree(root string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin"):
+		case d.IsDir() && d.Name() == "bin":
 			return fs.SkipDir
 		case d.Type().IsRegular():
 			_, err = os.Stat(path)
@@ -118,6 +144,16 @@ func noteSources(root string) error {
 		}
 		return err
 	})
+}
+
+// Output opens a file that a test writes, with more flags of open(2). Package os would note it as an input,
+// and the go command does not cache a test whose inputs are new.
+func Output(path string, flags int) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC|flags, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", path, err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // CleanEnviron returns the environment without DUNLIN_ variables, which a developer may have set.
