@@ -67,7 +67,7 @@ build: ## build bin/dunlin, a static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
 # Stages of `make test`. Of TWO two targets run at a time, the longest first; nothing else then needs the
-# processors. The tests of clusters mostly wait. Beside them BESIDE runs, at the lowest priority: it computes,
+# processors. The tests of clusters mostly wait. Beside them BESIDE runs, at a low priority: it computes,
 # and what it measures is processor time. Those of MEASURED judge how long things take, and run one at a time.
 FIRST    := build lint
 TWO      := raced-first raced-second raced-others unit portable page deployment
@@ -82,7 +82,7 @@ STOP     = [ $$failed = 0 ] || exit 1
 test: have ## run every check: vet, linters, unit and end-to-end tests, race detector
 	@failed=0; $(foreach stage,$(FIRST),$(call STAGE,$(stage)); $(STOP);) \
 	  $(call STAGE,$(TWO),-k -j2 --output-sync); \
-	  ( renice -n 19 -p $$BASHPID >/dev/null; failed=0; $(call STAGE,$(BESIDE),-k); $(STOP) ) >bin/beside.log 2>&1 & beside=$$!; \
+	  ( renice -n 10 -p $$BASHPID >/dev/null; failed=0; $(call STAGE,$(BESIDE),-k); $(STOP) ) >bin/beside.log 2>&1 & beside=$$!; \
 	  $(call STAGE,$(CLUSTERS),-k -j2 --output-sync); $(call STAGE,$(MEASURED),-k); \
 	  wait $$beside || failed=1; cat bin/beside.log; exit $$failed
 

@@ -35,7 +35,7 @@ func TestLargeConditions(t *testing.T) {
 	c.wantBig("SET k x IFEQ BIG", other, "(nil)")
 	c.wantBig("SET k x IFNE BIG GET", v, "BIG")
 	c.wantBig("SET k BIG IFEQ BIG EX 100", v, "OK")
-	c.want("TTL k", "(integer) 100")
+	c.wantTTL("k", 100)
 	c.wantBig("SET k x IFEQ BIG", v, "OK") // its only long argument is an operand
 	c.want("GET k", `"x"`)
 	c.wantBig("SET k BIG IFDEQ "+fmt.Sprintf("%016x", xxh3.HashString("x")), v, "OK")

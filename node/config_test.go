@@ -90,7 +90,7 @@ func TestNoEviction(t *testing.T) {
 	c.want("STRLEN fill:0", "(integer) 1000")
 	c.want("EXISTS fill:0 fill:1", "(integer) 2")
 	c.want("EXPIRE fill:0 1000", "(integer) 1")
-	c.want("TTL fill:0", "(integer) 1000")
+	c.wantTTL("fill:0", 1000)
 	c.want("PERSIST fill:0", "(integer) 1")
 	for i := range stored / 2 {
 		c.want(fmt.Sprintf("DEL fill:%d", i), "(integer) 1")

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -156,7 +157,8 @@ const replyTimeout = 20 * time.Second
 // read returns the next reply's bytes, nil when the connection was closed.
 func (c *client) read() []byte {
 	c.t.Helper()
-	c.conn.SetReadDeadline(time.Now().Add(max(replyTimeout, c.patience)))
+	patience := max(replyTimeout, c.patience)
+	c.conn.SetReadDeadline(time.Now().Add(patience))
 	var s resp.Scanner
 	for {
 		switch s.Scan(c.in) {
@@ -173,7 +175,7 @@ func (c *client) read() []byte {
 		n, err := c.conn.Read(c.in[len(c.in):cap(c.in)])
 		if err != nil {
 			if ne, ok := err.(net.Error); ok && ne.Timeout() {
-				c.t.Fatalf("no reply within %v, have %q", replyTimeout, c.in)
+				c.t.Fatalf("no reply within %v, have %q", patience, c.in)
 			}
 			return nil
 		}
@@ -199,6 +201,16 @@ func (c *client) want(line, want string) {
 	c.t.Helper()
 	if got := c.do(line); got != want {
 		c.t.Errorf("%s answers\n%s\nwant\n%s", line, got, want)
+	}
+}
+
+// wantTTL checks that a key has so many seconds to live, or on a slow machine half of them.
+func (c *client) wantTTL(key string, seconds int) {
+	c.t.Helper()
+	got := c.do("TTL " + key)
+	var left int
+	if _, err := fmt.Sscanf(got, "(integer) %d", &left); err != nil || left > seconds || left < seconds/2 {
+		c.t.Errorf("TTL %s answers %s, want %d, or a little less", key, got, seconds)
 	}
 }
 

@@ -204,9 +204,9 @@ func TestStreamWaitersByTime(t *testing.T) {
 	c := dial(t, n.Addr())
 	c.do("XADD s 1 f v")
 	c.do("XGROUP CREATE s g 0")
+	begun := time.Now() // before the entry is delivered and begins to be idle
 	c.do("XREADGROUP GROUP g c STREAMS s >")
 	first := block(t, n, "XREADGROUP GROUP g d BLOCK 0 STREAMS s >")
-	begun := time.Now()
 	w := block(t, n, "XREADGROUP GROUP g e BLOCK 60000 CLAIM 150 STREAMS s >")
 	got := w.next()
 	if took := time.Since(begun); !strings.Contains(got, `"1-0"`) || !strings.HasSuffix(got, "(integer) 1") || took < 100*time.Millisecond {
@@ -215,7 +215,7 @@ func TestStreamWaitersByTime(t *testing.T) {
 	w = block(t, n, "XREADGROUP GROUP g e BLOCK 200 CLAIM 100000 STREAMS s >")
 	w.wantNext("(nil)")
 	c.do("XCLAIM s g c 0 1 JUSTID")
-	w = block(t, n, "XREADGROUP GROUP g e BLOCK 60000 CLAIM 100 STREAMS s >")
+	w = block(t, n, "XREADGROUP GROUP g e BLOCK 60000 CLAIM 1000 STREAMS s >")
 	c.do("XACK s g 1") // so that time comes in vain
 	before := looks(t, n)
 	eventually(t, "it is looked at", func() bool { return looks(t, n) != before })

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -46,7 +45,7 @@ func TestTimeLawOfLibraries(t *testing.T) {
 	}
 	rig := newLawRig(t, startLeveled)
 	c := dial(t, rig.node.Addr())
-	c.patience = time.Minute
+	c.patience = lawPatience
 	tried := 0
 	for _, body := range hostileTriedLibraries {
 		rig.judge(body, func() cost {

@@ -437,7 +437,7 @@ func TestTimeLawOfTransactions(t *testing.T) {
 	}
 	rig.generation++
 	p := openPipeTo(t, rig.node, 7, 0, "large", rig.generation, 2)
-	p.patience = time.Minute
+	p.patience = lawPatience
 	done := 0
 	rig.judge("EXEC of many commands on a pipe", func() cost {
 		done += many
@@ -446,7 +446,7 @@ func TestTimeLawOfTransactions(t *testing.T) {
 
 	names := requestOf("WATCH ( {k}# )", many)
 	c := dial(t, rig.node.Addr())
-	c.patience = time.Minute
+	c.patience = lawPatience
 	rig.judge("EXEC of many watched keys", func() cost {
 		c.sendArgs(names...)
 		if got := c.next(); got != "OK" {

@@ -75,6 +75,10 @@ func (c cost) most(other cost) cost { return cost{min(c.turn, other.turn), min(c
 
 func (c cost) lawful(turn time.Duration) bool { return c.turn <= turn && c.lock <= lockBound }
 
+// lawPatience is for how long a reply is waited for. The tests measure processor time, of which they get little
+// beside others.
+const lawPatience = 10 * time.Minute
+
 // lawRig is a node of one loop that is measured.
 type lawRig struct {
 	t          *testing.T
@@ -211,7 +215,7 @@ func (rig *lawRig) once(way string, args [][]byte) cost {
 		c = dial(rig.t, rig.node.Addr())
 		c.want(fmt.Sprintf("%s %d", pipeLine(7, 0, "large", rig.generation, 2), ring.Level), "OK later")
 	}
-	c.patience = time.Minute
+	c.patience = lawPatience
 	defer c.conn.Close()
 	raw := resp.AppendRequest(nil, args...)
 	switch way {

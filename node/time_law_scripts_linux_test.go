@@ -104,7 +104,7 @@ func TestTimeLawOfTrials(t *testing.T) {
 	}
 	rig := newLawRig(t, startLeveled)
 	c := dial(t, rig.node.Addr())
-	c.patience = time.Minute
+	c.patience = lawPatience
 	keys := strings.Fields("{k}l {k}s {k}w {k}n {k}hash {k}set {k}zset {k}list {k}dense {k}new")
 	tried := 0
 	for _, body := range hostileTrials {
@@ -124,7 +124,7 @@ func TestTimeLawOfTrials(t *testing.T) {
 			}
 			c2 := dial(t, rig.node.Addr())
 			defer c2.conn.Close()
-			c2.patience = time.Minute
+			c2.patience = lawPatience
 			return rig.sendKilled(c2, resp.AppendRequest(nil, append(args, longWord[:15_000])...))
 		})
 	}
