@@ -33,9 +33,9 @@ var applications = []program{
 	{"Lettuce's streams", "Java", java + "lettuce-streams", groupSteps},
 	{"Spring Data Redis streams", "Java", java + "spring-streams", groupSteps},
 	{"Redisson", "Java", java + "redisson",
-		[]string{"lock", "locks", "map", "bucket", "queue", "topic", "rate-limit", "cluster", "replace"}},
+		[]string{"lock", "locks", "map", "bucket", "queue", "topic", "rate-limit", "cluster", "replace", "crash"}},
 	{"Spring Session, Bucket4j", "Java", java + "spring-session",
-		[]string{"session", "index", "expire", "rate-limit", "replace"}},
+		[]string{"session", "index", "expire", "rate-limit", "replace", "crash"}},
 	{"socket.io, rate-limiter-flexible", "Node", "node bin/clients/node/socket_io.js",
 		[]string{"pub/sub", "streams", "rate-limit", "replace", "crash"}},
 	{"BullMQ", "Node", "node bin/clients/node/bullmq.js", bullSteps},
@@ -165,6 +165,7 @@ func TestApplicationsAtRedis(t *testing.T) {
 	if !*atRedis {
 		t.Skip("proves the programs, not Dunlin; -clients.redis runs it")
 	}
+	t.Setenv("SINGLE_SERVER", "1")
 	server := redistest.StartServer(t, "--appendonly", "yes", "--appendfsync", "always")
 	phases := []*phase{
 		{word: "replace", happens: func() (none time.Time) { return none }},

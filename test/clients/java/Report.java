@@ -59,15 +59,55 @@ final class Report {
 
     /** Has the driver replace the cluster's nodes, and repeats work(i) until it has done so. Returns how often. */
     static int whileReplaced(IntConsumer work) throws Exception {
-        System.out.println("replace");
+        return whileDriver("replace", work);
+    }
+
+    /** When a node was killed, in milliseconds since 1970. */
+    static double killed;
+
+    /** Has the driver kill a node, start another one and restart the proxies. Returns how often it has called work. */
+    static int whileCrashed(IntConsumer work) throws Exception {
+        return whileDriver("crash", work);
+    }
+
+    private static int whileDriver(String word, IntConsumer work) throws Exception {
+        System.out.println(word);
         System.in.read(); // it begins
         int i = 0;
         do {
             work.accept(i++);
             Thread.sleep(10);
         } while (System.in.available() == 0);
-        System.in.read();
+        StringBuilder line = new StringBuilder();
+        for (int c = System.in.read(); c != '\n'; c = System.in.read()) {
+            line.append((char) c);
+        }
+        killed = line.isEmpty() ? 0 : Double.parseDouble(line.toString()) * 1_000;
         return i;
+    }
+
+    /**
+     * Whether a moment is one of the last of the node that was killed: what it has acknowledged then may be lost with
+     * it.
+     */
+    static boolean inLastMoments(long millis) {
+        return millis > killed - 1_000 && millis < killed + 250;
+    }
+
+    /** Runs what may fail during a crash. Returns whether it has succeeded. */
+    static boolean succeeds(Step step) {
+        try {
+            step.run();
+            return true;
+        } catch (Exception e) {
+            System.err.println(e);
+            return false;
+        }
+    }
+
+    /** Tells what a crash has done. */
+    static void count(String words) {
+        System.out.println("count " + words);
     }
 
     /** Repeats work in a thread of its own. An error fails the program. */

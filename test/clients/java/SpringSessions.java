@@ -114,6 +114,7 @@ final class SpringSessions {
         });
         Report.step("rate-limit", this::limit);
         Report.step("replace", this::replace);
+        Report.step("crash", this::crash);
     }
 
     private <S extends Session> void session(SessionRepository<S> sessions) {
@@ -178,5 +179,53 @@ final class SpringSessions {
         Report.expect("sessions of cid", indexed.findByPrincipalName("cid").size(), n);
         sessions.forEach(indexed::deleteById);
         expectOne(SessionDeletedEvent.class, sessions);
+    }
+
+    /**
+     * Sessions that were saved are there, in both repositories, but those of a node's last moments; no token is taken
+     * twice otherwise, and no session is created, or its deletion told, twice.
+     */
+    private void crash() throws Exception {
+        BucketProxy bucket = bucket("crash", MANY);
+        Map<String, Long> ofIndex = new ConcurrentHashMap<>(); // when each was saved
+        Map<String, Long> ofSimple = new ConcurrentHashMap<>();
+        Map<Long, Long> tokens = new ConcurrentHashMap<>(); // when each was taken
+        List<Long> twice = new ArrayList<>();
+        int n = Report.whileCrashed(i -> {
+            Report.succeeds(() -> {
+                String id = login("dan");
+                ofIndex.put(id, System.currentTimeMillis());
+            });
+            Report.succeeds(() -> {
+                String id = created(simple);
+                ofSimple.put(id, System.currentTimeMillis());
+            });
+            Report.succeeds(() -> {
+                long left = bucket.tryConsumeAndReturnRemaining(1).getRemainingTokens();
+                Long before = tokens.put(left, System.currentTimeMillis());
+                if (before != null) {
+                    twice.add(before);
+                }
+            });
+        });
+        int lost = lost(indexed, ofIndex) + lost(simple, ofSimple);
+        Report.expect("tokens taken twice", twice.stream().filter(at -> !Report.inLastMoments(at)).count(), 0L);
+        Report.expect("events of creation that came twice",
+                ofIndex.keySet().stream().filter(id -> events.getOrDefault("SessionCreatedEvent " + id, 1) > 1).count(), 0L);
+        Report.count(String.format("%d sessions: %d refused, %d lost; %d tokens: %d taken twice", 2 * n,
+                2 * n - ofIndex.size() - ofSimple.size(), lost, tokens.size(), twice.size()));
+    }
+
+    private static <S extends Session> String created(SessionRepository<S> sessions) {
+        S session = sessions.createSession();
+        session.setAttribute("visits", 1);
+        sessions.save(session);
+        return session.getId();
+    }
+
+    private static int lost(SessionRepository<?> sessions, Map<String, Long> saved) {
+        List<String> lost = saved.keySet().stream().filter(id -> sessions.findById(id) == null).toList();
+        Report.expect("sessions lost", lost.stream().filter(id -> !Report.inLastMoments(saved.get(id))).count(), 0L);
+        return lost.size();
     }
 }
