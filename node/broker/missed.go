@@ -36,13 +36,20 @@ func (b *Broker) Missed(
 ) (list []Missed, whole bool, done func()) {
 	taken := taken{whole: true}
 	for i := range b.stripes {
-		b.takeMissed(&b.stripes[i], &taken, keep, began)
-		if !rest() {
-			taken.whole = false
-			break
+		for from, more := 0, true; more; {
+			from, more = b.takeMissed(&b.stripes[i], from, &taken, keep, began)
+			if !rest() {
+				taken.whole = false
+				return taken.list, false, b.doneWith(&taken)
+			}
 		}
 	}
-	return taken.list, taken.whole, func() {
+	return taken.list, taken.whole, b.doneWith(&taken)
+}
+
+// doneWith is what Missed returns as done.
+func (b *Broker) doneWith(taken *taken) func() {
+	return func() {
 		for _, m := range taken.list {
 			m.Release()
 		}
@@ -57,24 +64,36 @@ type taken struct {
 	whole bool
 }
 
-// takeMissed is Missed for a stripe. A stripe has few messages: all backlogs together take maxBacklog.
-func (b *Broker) takeMissed(s *stripe, to *taken, keep func(string) bool, began func(string) uint64) {
+// missedAtOnce is how many messages of a backlog are looked at under one lock, or interests in their channels.
+const missedAtOnce = 256
+
+// takeMissed is Missed for some messages of a stripe, from a place in its backlog on. It returns where those are that come
+// next, if there are more.
+func (b *Broker) takeMissed(
+	s *stripe, from int, to *taken, keep func(string) bool, began func(string) uint64,
+) (next int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := s.backlog[:0]
-	for _, k := range s.backlog {
-		channel := string(k.message.Channel)
-		if !keep(channel) {
-			left = append(left, k)
+	next = min(from, len(s.backlog))
+	at := next
+	var c movedChannel
+	for steps := missedAtOnce; steps > 0 && at < len(s.backlog); at++ {
+		k := s.backlog[at]
+		if steps--; c.name == nil || !k.isOf(c.kind, c.name) {
+			c = s.movedChannel(k.message, keep, began)
+			steps -= c.interests
+		}
+		if !c.moves {
+			s.backlog[next] = k
+			next++
 			continue
 		}
-		by := s.missedBy(&k, began(channel))
 		b.keeping.Add(-k.size())
-		need := int64(missedMemory + originSize*len(by))
-		switch {
+		by, size := c.missed(&k)
+		switch size += missedMemory; {
 		case len(by) == 0:
-		case b.room.take(need):
-			to.size += need
+		case b.room.take(size):
+			to.size += size
 			k.message.uses.Add(1)
 			to.list = append(to.list, Missed{k.message, by})
 		default:
@@ -83,26 +102,54 @@ func (b *Broker) takeMissed(s *stripe, to *taken, keep func(string) bool, began 
 		}
 		k.message.Release()
 	}
-	clear(s.backlog[len(left):])
-	s.backlog = left
+	s.backlog = slices.Delete(s.backlog, next, at)
+	return next, next < len(s.backlog)
 }
 
-// missedBy returns who has not got a message of the backlog, and is expected to follow.
-func (s *stripe) missedBy(k *kept, began uint64) (by []Origin) {
-	if k.only == nil && k.epoch != began {
-		return nil
+// movedChannel is a channel of which a backlog has messages.
+type movedChannel struct {
+	kind      pubsub.Kind
+	name      []byte
+	moves     bool     // to the next owner
+	began     uint64   // the epoch since which this node had it
+	follow    []Origin // who is expected to follow
+	interests int      // that were looked at for that
+}
+
+func (s *stripe) movedChannel(m *Message, keep func(string) bool, began func(string) uint64) movedChannel {
+	c := movedChannel{kind: m.Kind, name: m.Channel}
+	name := string(m.Channel)
+	if c.moves = keep(name); !c.moves {
+		return c
 	}
-	for _, in := range s.topics[k.message.Kind][string(k.message.Channel)] {
+	c.began = began(name)
+	interests := s.topics[m.Kind][name]
+	c.interests = len(interests)
+	for _, in := range interests {
 		of := in.receiver.Origin
-		switch {
-		case !in.ahead || of == (Origin{}) || in.receiver.closed.Load() || slices.Contains(by, of):
-		case k.only != nil && !slices.Contains(k.only, of):
-		case slices.ContainsFunc(k.early, func(rc *Receiver) bool { return rc.Origin == of }):
-		default:
+		if in.ahead && of != (Origin{}) && !in.receiver.closed.Load() && !slices.Contains(c.follow, of) {
+			c.follow = append(c.follow, of)
+		}
+	}
+	return c
+}
+
+// missed returns who has not got a message of the channel, and how much memory that takes of its own.
+func (c *movedChannel) missed(k *kept) (by []Origin, size int64) {
+	switch {
+	case k.only == nil && k.epoch != c.began:
+		return nil, 0
+	case k.only == nil && len(k.early) == 0:
+		return c.follow, 0
+	}
+	for _, of := range c.follow {
+		got := k.only != nil && !slices.Contains(k.only, of) ||
+			slices.ContainsFunc(k.early, func(rc *Receiver) bool { return rc.Origin == of })
+		if !got {
 			by = append(by, of)
 		}
 	}
-	return by
+	return by, originSize * int64(len(by))
 }
 
 // Miss keeps a message of the owner before for the receivers that have not got it, until they

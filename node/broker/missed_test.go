@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,4 +74,48 @@ func TestMissed(t *testing.T) {
 			t.Errorf("%d bytes stay charged, and %d in the backlog", n, b.keeping.Load())
 		}
 	}
+}
+
+// TestMissedInTurns: many messages are taken out of a backlog in turns, in their order; others of the same stripe stay.
+func TestMissedInTurns(t *testing.T) {
+	const began = 4
+	b, _ := newBroker()
+	at, _ := b.stripeOf([]byte("c"))
+	stays := ""
+	for i := 0; stays == ""; i++ {
+		name := fmt.Sprint("stays", i)
+		if other, _ := b.stripeOf([]byte(name)); other == at {
+			stays = name
+		}
+	}
+	late := receiver()
+	late.Origin = Origin{7, 1}
+	for _, name := range []string{"c", stays} {
+		b.Expect(Told{late.Origin, pubsub.Channel, name, 1})
+	}
+	var of [2][]string
+	for i := range 5 * missedAtOnce {
+		payload := fmt.Sprint(i)
+		b.Publish(pubsub.Channel, []byte([]string{"c", stays}[i%2]), []byte(payload), began)
+		of[i%2] = append(of[i%2], payload)
+	}
+	take := func(most int) (payloads []string, turns int, whole bool) {
+		list, whole, done := b.Missed(func(channel string) bool { return channel == "c" },
+			func(string) uint64 { return began }, func() bool { turns++; return turns < most })
+		defer done()
+		for _, m := range list {
+			payloads = append(payloads, string(m.Payload))
+		}
+		return payloads, turns - len(b.stripes), whole
+	}
+	first, _, whole := take(at + 1)
+	if whole || len(first) == 0 || len(first) > missedAtOnce {
+		t.Errorf("one turn takes %d messages, whole: %v", len(first), whole)
+	}
+	rest, turns, whole := take(1 << 20)
+	if !whole || turns < 2 || !slices.Equal(slices.Concat(first, rest), of[0]) {
+		t.Errorf("%d and %d messages are missed, want %d in their order; in %d turns more than stripes", len(first), len(rest), len(of[0]), turns)
+	}
+	b.ListenAs(Follow, late, pubsub.Channel, []byte(stays), 1, began)
+	wantPayloads(t, late, of[1]...)
 }
