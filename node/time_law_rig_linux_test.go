@@ -226,6 +226,8 @@ func (rig *lawRig) once(way string, args [][]byte) cost {
 		raw = resp.AppendRequest(nil, []byte("EXEC"))
 	case "EXEC":
 		raw = rig.execOf(nil, raw)
+	case "GATHER":
+		raw = resp.AppendRequest(nil, append([][]byte{[]byte("DUNLIN"), []byte("GATHER")}, args...)...)
 	case "EACH":
 		raw = resp.AppendRequest(nil, append([][]byte{[]byte("DUNLIN"), []byte("EACH"), allPartitions[:]}, args...)...)
 	}
