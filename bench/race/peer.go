@@ -144,9 +144,12 @@ func single(name string, loops int) peer {
 
 // cluster is a proxy with nodes. If loops is not 0, the proxy has that many loops, and each node
 // has one.
-func cluster(name string, nodes, loops int) peer {
+func cluster(name string, nodes, loops int) peer { return clusterWith(name, nodes, loops) }
+
+// clusterWith is a cluster whose proxy has more arguments.
+func clusterWith(name string, nodes, loops int, arguments ...string) peer {
 	return peer{name: name, start: func(s *stable, tools map[string]string) (*live, error) {
-		l, stem := &live{name: name, addr: freeAddr()}, strings.ReplaceAll(name, "+", "-") // of ids
+		l, stem := &live{name: name, addr: freeAddr()}, strings.NewReplacer("+", "-", ", ", "-").Replace(name) // of ids
 		var gossip, data []string
 		for range nodes {
 			gossip, data = append(gossip, freeAddr()), append(data, freeAddr())
@@ -161,8 +164,8 @@ func cluster(name string, nodes, loops int) peer {
 			}
 		}
 		l.serving = func(ctx context.Context) error { return wholeClusters(ctx, data) }
-		return l, l.add(s.start(roleProxy, name, tools[dunlin], withLoops(loops, "proxy", "--id", stem,
-			"--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--join", join, "--maxclients", maxClients)...))
+		return l, l.add(s.start(roleProxy, name, tools[dunlin], withLoops(loops, append([]string{"proxy", "--id", stem,
+			"--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--join", join, "--maxclients", maxClients}, arguments...)...)...))
 	}}
 }
 

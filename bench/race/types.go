@@ -14,7 +14,7 @@ import (
 )
 
 // The types mode (--types) compares collections (hashes, sets, sorted sets and lists), streams, scripts, tracked reads,
-// pub/sub and blocking commands. It has eight parts.
+// pub/sub, blocking commands, and keys of several slots. It has nine parts.
 //
 //	elements   what an element takes in memory, and an operation on it in processor time, for values of
 //	           10 to a million elements: a node beside redis-server, one connection, pipelines of 64
@@ -27,6 +27,8 @@ import (
 //	tracking   GETs of clients that track beside those of others: 50 clients, pipelines of 1 and 16
 //	publish    PUBLISH to 1, 100 and 10,000 subscribers, at one server, at three and at nine
 //	waits      from RPUSH until a client has the element that waited in BLPOP for one key, or for three
+//	slots      commands with keys of several slots beside those of one, and in a spread and a pinned database
+//	           beside database 0: a proxy with three nodes, 50 clients, pipelines of 1 and 16
 //
 // redis-benchmark is one thread, and slower than most servers: see the processor time.
 
@@ -53,6 +55,7 @@ var typesParts = []typesPart{
 	{"tracking", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runTracking},
 	{"publish", []string{"redis", "dunlin-node", "dunlin+3"}, publishPeers, (*race).runPublish},
 	{"waits", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runWaits},
+	{"slots", nil, slotsPeers, (*race).runSlots},
 }
 
 func typesPartName(p typesPart) string { return p.name }
