@@ -31,6 +31,7 @@ var behaviors = map[string]func(*hostile){
 	"FLUSHALL":          (*hostile).flushall,
 	"PFCOUNT":           (*hostile).pfcount,
 	"slot crossings":    (*hostile).slotCrossings,
+	"loans over slots":  (*hostile).loans,
 	"MSET of a million": (*hostile).msetOfAMillion, // words
 	"PINGs unread":      (*hostile).pingsUnread,
 	"rewrites":          (*hostile).rewrites,
@@ -274,6 +275,29 @@ func (h *hostile) slotCrossings() {
 	}
 	p.say(batch)
 	p.skip(1200)
+}
+
+// loans has nodes borrow large values and collections from each other, all the time.
+func (h *hostile) loans() {
+	p := h.login(h.one(h.Proxies))
+	key := func(kind string) string { return fmt.Sprint("loan:", kind, ":", h.rng.IntN(20)) }
+	p.ask("SET", key("value"), large())
+	p.say(many(5000, numbered("e"), "SADD", key("set")))
+	p.hear()
+	p.say(many(5000, numbered("h"), "PFADD", key("sketch")))
+	p.hear()
+	var batch []byte
+	const rounds = 20
+	for range rounds {
+		batch = append(batch, request("SUNIONSTORE", key("set"), key("set"), key("set"), key("set"))...)
+		batch = append(batch, request("SDIFF", key("set"), key("set"))...)
+		batch = append(batch, request("COPY", key("value"), key("value"), "REPLACE")...)
+		batch = append(batch, request("RENAME", key("set"), key("set"))...)
+		batch = append(batch, request("BITOP", "XOR", key("value"), key("value"), key("value"))...)
+		batch = append(batch, request("PFMERGE", key("sketch"), key("sketch"), key("sketch"))...)
+	}
+	p.say(batch)
+	p.skip(6 * rounds)
 }
 
 func (h *hostile) msetOfAMillion() {
