@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -161,4 +163,28 @@ func centrifugeSteps(addr string) []step {
 		return history(ctx)
 	}
 	return []step{{"publish", publish}, {"history", history}, {"presence", present}, {"replace", replace}}
+}
+
+// whileReplaced has all nodes replaced, and repeats work until that is done.
+func whileReplaced(work func() error) error {
+	fmt.Println("replace")
+	in := bufio.NewReader(os.Stdin)
+	if _, err := in.ReadString('\n'); err != nil { // it begins
+		return err
+	}
+	replaced := make(chan error, 1)
+	go func() {
+		_, err := in.ReadString('\n')
+		replaced <- err
+	}()
+	for {
+		if err := work(); err != nil {
+			return err
+		}
+		select {
+		case err := <-replaced:
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }

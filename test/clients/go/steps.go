@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -40,15 +42,23 @@ func (p ownSteps) run(addr string) {
 // and told to end if that is "restart".
 func restarted(how string) error {
 	fmt.Println(how)
-	_, err := driver.ReadString('\n')
+	_, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	return err
 }
 
-// untilItWorks repeats work, which may fail until the proxy is back.
-func untilItWorks(work func() error) error { return untilItWorksFor(reconnectTimeout, work) }
+// behindRestart has the proxy restarted, and repeats work until it succeeds.
+func behindRestart(work func(ctx context.Context) error) step {
+	return step{"reconnect", func(ctx context.Context) error {
+		if err := restarted("restart"); err != nil {
+			return err
+		}
+		return untilItWorks(func() error { return work(ctx) })
+	}}
+}
 
-func untilItWorksFor(patience time.Duration, work func() error) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+// untilItWorks repeats work, which may fail until the proxy is back.
+func untilItWorks(work func() error) error {
+	for deadline := time.Now().Add(reconnectTimeout); ; time.Sleep(20 * time.Millisecond) {
 		err := work()
 		if err == nil || time.Now().After(deadline) {
 			return err
