@@ -19,8 +19,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// programTimeout bounds the run of a program, including a restart of the proxy.
-const programTimeout = 3 * time.Minute
+// programTimeout bounds the run of a program. Applications wait for each other, and for what happens to the cluster.
+const programTimeout = 5 * time.Minute
 
 // program is a program that clients/install has made ready. clients/README.md describes its output
 // and its steps.
