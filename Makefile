@@ -229,8 +229,8 @@ raced-first: raced-built
 	$(RACED) -run '$(HALF)' ./node
 raced-second: raced-built
 	$(RACED) -skip '$(HALF)' ./node
-raced-others: raced-built
-	$(RACED) $$($(CONCURRENT) | grep -v /node$$)
+raced-others: raced-built # the last one, so that both processors are free
+	$(RACED) -p 2 $$($(CONCURRENT) | grep -v /node$$)
 
 .PHONY: raced-clusters
 raced-clusters:
