@@ -322,7 +322,7 @@ func TestManySubscribersOfAChannel(t *testing.T) {
 	c := harness.StartCluster(t, 1, 1)
 	for name, addr := range map[string]string{"node": c.Node(0).Addr, "proxy": c.Proxy(0).Addr} {
 		t.Run(name, func(t *testing.T) {
-			const subscribers, rounds, together = 1500, 4, 100
+			const subscribers, rounds, together = 1500, 4, 40
 			harness.AwaitLevel(t, addr)
 			var stay, leavers []*harness.Wire
 			for i := range subscribers {

@@ -445,7 +445,7 @@ final class RedissonObjects {
      */
     private void crash() throws Exception {
         RLock held = here.getLock("redisson-crash-held");
-        held.lock(); // the watchdog renews it
+        held.lock(5, TimeUnit.MINUTES); // without the watchdog, whose time is as short as a fail-over
         RRateLimiter limiter = here.getRateLimiter("redisson-crash-limit");
         limiter.trySetRate(RateType.OVERALL, 1_000_000, Duration.ofHours(1));
         RMapCache<Integer, Integer> cache = here.getMapCache("redisson-crash-cache");

@@ -78,7 +78,7 @@ def crash():
         ledger.add(f"crash{i}", lambda name: upper.apply_async((name,), ignore_result=True), ERRORS)
 
     killed = while_crashed(work, pause=0.05)
-    ledger.settle(killed, EVENTS * (CONCURRENCY + PREFETCHED))
+    ledger.settle(killed, EVENTS * (CONCURRENCY + PREFETCHED), popped=EVENTS)
 
     def none_left():
         expect("what is left", client.exists("unacked", "unacked_index", "celery"), 0)

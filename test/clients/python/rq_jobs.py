@@ -82,7 +82,7 @@ def crash():
         ledger.add(f"crash{i}", lambda name: queue.enqueue("rq_task.job", name, job_id=name), redis.RedisError)
 
     killed = while_crashed(work, pause=0.05)
-    ledger.settle(killed, EVENTS, held)
+    ledger.settle(killed, EVENTS, held=held)
 
 
 def held():
