@@ -39,7 +39,7 @@ func (r *request) admit(keys keyPlan) bool {
 // slotOf returns the slot by which a command is placed: that of its first key, or that of what it names instead, which
 // lies in no database.
 func (r *request) slotOf(c *command.Command, database uint8, key []byte) uint16 {
-	if c.Placed() > 0 {
+	if c.OnChannel() {
 		return ring.Slot(key)
 	}
 	return r.Placement.SlotOf(database, key)
@@ -57,7 +57,7 @@ func (r *request) admitSlot(slot uint16) bool {
 // admitSlotCarefully is admitSlot off the fast path.
 func (r *request) admitSlotCarefully(slot uint16) bool {
 	p := ring.Partition(slot)
-	if r.serves(p) || r.transaction != nil && r.Cmd.Placed() > 0 && !r.fenced { // another node may have the channel
+	if r.serves(p) || r.transaction != nil && r.Cmd.OnChannel() && !r.fenced { // another node may have the channel
 		return true
 	}
 	r.refuse(slot, p)
@@ -218,7 +218,7 @@ const (
 
 // usesKeys reports whether a command with the plan uses keys that it names.
 func (p *plan) usesKeys(c *command.Command) bool {
-	return p.keys != noKeys && p.keys != allKeys && c.Placed() == 0
+	return p.keys != noKeys && p.keys != allKeys && !c.OnChannel()
 }
 
 // keyPlanOf derives the plan from the command's row.

@@ -77,7 +77,7 @@ func (s *client) partitionOf(key []byte) uint16 {
 // slotOfAll returns the slot of a command's first key, or of what decides in its place and lies in no database. It
 // reports whether all keys share it.
 func (s *client) slotOfAll(cmd *command.Command, args [][]byte, first int) (slot uint16, same bool) {
-	if cmd.Placed() > 0 || s.state.Database == 0 && hasOneKey(cmd) { // database 0, the usual one, is never pinned
+	if cmd.OnChannel() || s.state.Database == 0 && hasOneKey(cmd) { // database 0, the usual one, is never pinned
 		return ring.Slot(args[first]), true
 	}
 	slot = s.slotOf(args[first])

@@ -81,6 +81,9 @@ const RedisVersion = "7.4.0"
 // if there is none.
 func (c *Command) Placed() int { return int(c.placed) }
 
+// OnChannel reports whether a channel decides who executes the command. It lies in no database.
+func (c *Command) OnChannel() bool { return c.placed > 0 || c.ID == SPublish }
+
 // Quick reports whether the command takes microseconds as long as it has few arguments.
 func (c *Command) Quick() bool { return c.Flags&(Fast|Light) != 0 }
 

@@ -186,7 +186,7 @@ func keyOf(raw []byte) []byte {
 	}
 	cmd := command.Row(args)
 	switch {
-	case cmd == nil || cmd.Placed() > 0:
+	case cmd == nil || cmd.OnChannel():
 	case cmd.ID == command.DunlinWatch:
 		return args[2]
 	case cmd.FirstKey(args) > 0:
