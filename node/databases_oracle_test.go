@@ -9,9 +9,10 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/redistest"
 )
 
-// TestOracleOfDatabases says the same random commands, over two connections in turns, to a node and to a real
-// redis-server: SELECT and what it changes, within transactions and scripts too. WATCH is not among them: a node may take
-// a watched key for changed that has not, such as one that was not there when its database was flushed.
+// TestOracleOfDatabases says the same random commands, over two connections in turns, to a node and
+// to a real redis-server: SELECT and what it changes, within transactions and scripts too. WATCH is
+// not among them: a node may take a watched key for changed that has not, such as one that was not
+// there when its database was flushed.
 func TestOracleOfDatabases(t *testing.T) {
 	real, n := redistest.Start(t), startLeveled(t)
 	type pair struct{ ours, real *client }

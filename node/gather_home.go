@@ -19,9 +19,9 @@ type home struct {
 	ctx   *workContext
 }
 
-// atHome calls f with the command's home, when nobody else holds it and there is a place to compute. stored is
-// announced in the place of RESTORE's event. It returns errNotHome, having done nothing, if this node does not serve the
-// home any more, and waits while the database is closed.
+// atHome calls f with the command's home, when nobody else holds it and there is a place to
+// compute. stored is announced in the place of RESTORE's event. It returns errNotHome, having done
+// nothing, if this node does not serve the home any more, and waits while the database is closed.
 func (w *gatherRun) atHome(ctx context.Context, stored keyChange, f func(x *home) error) error {
 	var waited time.Duration
 	for {
@@ -67,9 +67,10 @@ func (w *gatherRun) newHome(stored keyChange) *home {
 // enter holds the partition, unless somebody else does, the node does not serve it, or the keys of the database lie
 // elsewhere. early: the node is fenced, or the database closed.
 //
-// No barrier waits for a goroutine: a table may take the partition while the hold begins. But whoever obeys a table
-// first publishes its view, and then looks for holds. So either the hold is found, and waited for, or the view that is looked
-// at behind it is the new one. It is the same with settings that close a database (placing.go).
+// No barrier waits for a goroutine: a table may take the partition while the hold begins. But
+// whoever obeys a table first publishes its view, and then looks for holds. So either the hold is
+// found, and waited for, or the view that is looked at behind it is the new one. It is the same
+// with settings that close a database (placing.go).
 func (x *home) enter() (other *engine.Hold, early bool, err error) {
 	n, p := x.node, x.Partition
 	if n.isFenced(n.cfg.Group.Clock()) {

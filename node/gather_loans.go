@@ -148,8 +148,8 @@ func (n *Node) cede(ctx context.Context, database uint8, key, version []byte) (c
 	return ceded, err
 }
 
-// askOwner calls f with the address of the key's owner, until f has an answer or ctx ends. It does not when the database
-// is pinned: then the keys lie elsewhere.
+// askOwner calls f with the address of the key's owner, until f has an answer or ctx ends. It does
+// not when the database is pinned: then the keys lie elsewhere.
 func (n *Node) askOwner(ctx context.Context, database uint8, key []byte, f func(addr string) error) error {
 	p := ring.PartitionOf(key)
 	for {

@@ -121,8 +121,8 @@ func TestGatherInClosed(t *testing.T) {
 	}
 }
 
-// TestOneSlotNoMore: a command whose keys share a slot while their database is pinned, and that is sent again when it is
-// not any more, is refused as any other whose keys lie in several slots.
+// TestOneSlotNoMore: a command whose keys share a slot while their database is pinned, and that is
+// sent again when it is not any more, is refused as any other whose keys lie in several slots.
 func TestOneSlotNoMore(t *testing.T) {
 	g := startCrossRig(t)
 	closing := ring.Closing{Databases: ring.Databases(0).With(8), Name: "x"}

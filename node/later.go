@@ -166,11 +166,12 @@ func (r *request) gatherCover(e effort, f func(ctx context.Context, covered *rin
 // coverTries bounds how often a command over all keys runs again because a new table has arrived.
 const coverTries = 5
 
-// DropLater deletes all keys of the partitions that the node serves and the reply must cover, FLUSHDB those of its
-// database, and answers OK. It stops when the connection ends, or a proxy's client has gone: behind that, nothing that came
-// over the connection drops anything. It runs outside the loops, and no barrier waits for it. So it drops each
-// partition between two tables: a partition that this node has lost meanwhile may be a copy, which must stay as
-// it is. It takes no place of the crew, because it waits for those who hold partitions.
+// DropLater deletes all keys of the partitions that the node serves and the reply must cover,
+// FLUSHDB those of its database, and answers OK. It stops when the connection ends, or a proxy's
+// client has gone: behind that, nothing that came over the connection drops anything. It runs
+// outside the loops, and no barrier waits for it. So it drops each partition between two tables: a
+// partition that this node has lost meanwhile may be a copy, which must stay as it is. It takes no
+// place of the crew, because it waits for those who hold partitions.
 func (r *request) DropLater() {
 	n, ofAllNodes, database := r.node, r.Part, r.Database
 	drop := n.engine.DropUnheld

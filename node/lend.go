@@ -63,8 +63,8 @@ func cede(r *request) {
 	r.ReplyInt(0)
 }
 
-// lockSpread locks the partition of a key that another node asks about. If it is not to be used now, or somebody holds it,
-// the request is answered, or waits.
+// lockSpread locks the partition of a key that another node asks about. If it is not to be used
+// now, or somebody holds it, the request is answered, or waits.
 func (r *request) lockSpread(database uint8, key []byte) (t engine.Txn, ok bool) {
 	if r.Database = database; !r.admitSpread(database) || !r.admitSlot(ring.Slot(key)) {
 		return t, false

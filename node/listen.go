@@ -106,8 +106,8 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 	return answer
 }
 
-// listenAs carries out a LISTEN to a channel. Who follows while the owner before may still be handing over is noted, and
-// asks again.
+// listenAs carries out a LISTEN to a channel. Who follows while the owner before may still be
+// handing over is noted, and asks again.
 func (r *request) listenAs(rc *broker.Receiver, mode broker.Mode, l *member.Listen) member.Heard {
 	p := ring.PartitionOf(l.Name)
 	torn := mode == broker.Follow && r.Level() >= ring.HandedLevel && !r.node.following.isWhole(r.view, p)

@@ -7,22 +7,23 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A command whose keys lie in several slots goes to the owner of its home, if sessions may send such commands. That
-// node borrows what the keys hold from the other owners (internal/member): no value passes through the proxy. Whatever the
-// session has sent before is answered by then, because it may be about these keys, and nothing is sent behind the
-// command before it is answered:
+// A command whose keys lie in several slots goes to the owner of its home, if sessions may send
+// such commands. That node borrows what the keys hold from the other owners (internal/member): no
+// value passes through the proxy. Whatever the session has sent before is answered by then, because
+// it may be about these keys, and nothing is sent behind the command before it is answered:
 //
 //	client   SADD a x ─▶ owner of a    SUNIONSTORE d a b    GET k
 //	                ◀──                 ─▶ owner of d: GATHER ··· push ◀──    ─▶ owner of k
 
-// maxGathered is how many bytes such a command takes at most: its loop copies it. That is enough for 1 MiB of arguments.
+// maxGathered is how many bytes such a command takes at most: its loop copies it. That is enough
+// for 1 MiB of arguments.
 const maxGathered = order.HugeRequest + order.HugeRequest/8
 
 // crossesSlots reports whether the session's commands may have keys of several slots.
 func (s *client) crossesSlots() bool { return s.w.proxy.cfg.RelaxedSlots }
 
-// crossSlot returns the error for a command whose keys may not lie in several slots. Sessions whose other commands may are
-// told what to do.
+// crossSlot returns the error for a command whose keys may not lie in several slots. Sessions whose
+// other commands may are told what to do.
 func (s *client) crossSlot() []byte {
 	if s.crossesSlots() {
 		return errNotGathered

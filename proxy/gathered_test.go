@@ -23,8 +23,8 @@ func (n *fakeNode) gathers() (got int) {
 	return got
 }
 
-// TestGathered: a command whose keys lie in several slots goes to the owner of its home, behind all that its session has
-// sent, and before all that follows.
+// TestGathered: a command whose keys lie in several slots goes to the owner of its home, behind all
+// that its session has sent, and before all that follows.
 func TestGathered(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t), relaxedSlots)
 	c.level = ring.GatherLevel

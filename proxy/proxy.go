@@ -46,8 +46,8 @@ type Config struct {
 	// RelaxedMulti lets a transaction have keys of several slots. Each slot's commands are executed
 	// as a whole, the transaction is not.
 	RelaxedMulti bool
-	// RelaxedSlots lets commands that combine, copy or rename keys, or move elements, have keys of several slots. Most do
-	// not read them in one moment.
+	// RelaxedSlots lets commands that combine, copy or rename keys, or move elements, have keys of
+	// several slots. Most do not read them in one moment.
 	RelaxedSlots bool
 
 	Buffers     netloop.Budget // what the buffers of clients are charged to; nil: they are only counted

@@ -14,8 +14,8 @@ import (
 // commandWord is a command's name in the table: those of options and subcommands stand there too.
 var commandWord = regexp.MustCompile(`[A-Z][A-Z_]+`)
 
-// TestDocumentedCommands: the table in docs/compatibility.md, and the paragraph below it about those that are refused, name
-// each command that a proxy or node answers, and name no other.
+// TestDocumentedCommands: the table in docs/compatibility.md, and the paragraph below it about
+// those that are refused, name each command that a proxy or node answers, and name no other.
 func TestDocumentedCommands(t *testing.T) {
 	documented := map[string]bool{}
 	rows, below := table(t, "../docs/compatibility.md", "## Commands")

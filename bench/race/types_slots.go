@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// slotsTest is a command of redis-benchmark in two forms, which are compared: with keys of one slot and of several, or in
-// database 0 and in another one.
+// slotsTest is a command of redis-benchmark in two forms, which are compared: with keys of one slot
+// and of several, or in database 0 and in another one.
 type slotsTest struct {
 	name      string
 	words     []string // with keys of several slots; oneSlot has those of one

@@ -23,8 +23,9 @@
 //	because: parts on several nodes cannot be made all or nothing
 //
 // From a line "@ours reason" on, the file is not held with Redis: what Redis has in later versions
-// only. A line "@zero reason" says that the file is held in database 0 only, and "@spread reason" that it is not held in
-// a pinned one. There, the reply of redis: is the right one where that of dunlin: is CROSSSLOT.
+// only. A line "@zero reason" says that the file is held in database 0 only, and "@spread reason"
+// that it is not held in a pinned one. There, the reply of redis: is the right one where that of
+// dunlin: is CROSSSLOT.
 //
 // And replies as they pass the wire, line by line, for what belongs to a connection (Script):
 //

@@ -24,8 +24,8 @@ type Peer struct {
 type Server struct {
 	Dial  func() Peer
 	Redis bool // where they differ, Redis's replies are the right ones
-	// Database is what every connection selects. Pinned: its keys lie in one slot, so that Redis's reply is the right one
-	// to a command that is refused because of its keys' slots.
+	// Database is what every connection selects. Pinned: its keys lie in one slot, so that Redis's
+	// reply is the right one to a command that is refused because of its keys' slots.
 	Database int
 	Pinned   bool
 }

@@ -89,8 +89,8 @@ func (f *KeyFigures) Top() []KeyFigure {
 	return slices.Clone(f.list[:min(len(f.list), maxKeyFigures)])
 }
 
-// EncodeKeyFigures appends the wire form between members: keys and figures in turn. Before a key that is not of database
-// 0 stands the number of its database.
+// EncodeKeyFigures appends the wire form between members: keys and figures in turn. Before a key
+// that is not of database 0 stands the number of its database.
 func EncodeKeyFigures(dst []byte, list []KeyFigure) []byte {
 	fields := 2 * len(list)
 	for _, k := range list {

@@ -67,8 +67,8 @@ type taken struct {
 // missedAtOnce is how many messages of a backlog are looked at under one lock, or interests in their channels.
 const missedAtOnce = 256
 
-// takeMissed is Missed for some messages of a stripe, from a place in its backlog on. It returns where those are that come
-// next, if there are more.
+// takeMissed is Missed for some messages of a stripe, from a place in its backlog on. It returns
+// where those are that come next, if there are more.
 func (b *Broker) takeMissed(
 	s *stripe, from int, to *taken, keep func(string) bool, began func(string) uint64,
 ) (next int, more bool) {
@@ -204,9 +204,10 @@ func (b *Broker) Overrun() (epoch uint64) {
 	return epoch
 }
 
-// Gap counts a lost message for each receiver that has been live on a channel since before the epoch from which this
-// node has it: the channel has been elsewhere, and the owner there has not handed over what was published. began returns
-// that epoch, or 0 for other channels. rest is as for Told.
+// Gap counts a lost message for each receiver that has been live on a channel since before the
+// epoch from which this node has it: the channel has been elsewhere, and the owner there has not
+// handed over what was published. began returns that epoch, or 0 for other channels. rest is as for
+// Told.
 func (b *Broker) Gap(began func(channel string) uint64, rest func() (goOn bool)) {
 	for _, kind := range []pubsub.Kind{pubsub.Channel, pubsub.Shard} {
 		for i := range b.stripes {

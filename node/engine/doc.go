@@ -114,9 +114,10 @@
 //
 // # Holds
 //
-// A partition, with all its sections, can be held for longer than a lock (hold.go). The shard's lock protects the list of
-// holds, and whoever locks a partition looks at it. In a held partition no record expires or is
-// evicted, but for the holder at the time when the hold began. Compaction may move the records.
+// A partition, with all its sections, can be held for longer than a lock (hold.go). The shard's
+// lock protects the list of holds, and whoever locks a partition looks at it. In a held partition
+// no record expires or is evicted, but for the holder at the time when the hold began. Compaction
+// may move the records.
 //
 // # Feeds
 //

@@ -29,9 +29,9 @@ import (
 //	bits 18-33     key length         bit  63     the key's last byte is its database, as in a header
 //
 // Bit 63 is never set for keys of database 0, so members that do not know it understand all effects
-// where no other database is used. A mark has its kind in place of the key's length. All kinds from begin on have a second word, so
-// the length of an unknown kind is known. Its meaning is not, and it is refused with an
-// UnknownEffect.
+// where no other database is used. A mark has its kind in place of the key's length. All kinds from
+// begin on have a second word, so the length of an unknown kind is known. Its meaning is not, and
+// it is refused with an UnknownEffect.
 
 // EffectKind is what an effect does.
 type EffectKind uint8

@@ -62,7 +62,8 @@ type Keyspace interface {
 	// CoverLater does what Host.AnswerLater does, for a command over all keys. f fills reply, or
 	// gives it an error as its Head. CoverLater calls f again if a new table has arrived meanwhile.
 	CoverLater(f func(ctx context.Context, covered *ring.PartitionSet, reply *Gathered))
-	// DropLater has a goroutine delete all keys that the reply must cover, FLUSHDB those of its database, and answers OK.
+	// DropLater has a goroutine delete all keys that the reply must cover, FLUSHDB those of its
+	// database, and answers OK.
 	DropLater()
 }
 

@@ -8,8 +8,8 @@ import (
 // Worker is what the requests of one loop share. It belongs to that loop.
 type Worker struct {
 	Count Counters
-	// Turn has the loop call f when the others that have long work there have had their turns. It is nil for requests that
-	// are executed outside of loops.
+	// Turn has the loop call f when the others that have long work there have had their turns. It
+	// is nil for requests that are executed outside of loops.
 	Turn func(f func())
 
 	// Scratch space of handlers, valid during one command.

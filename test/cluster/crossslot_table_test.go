@@ -17,8 +17,8 @@ type crossSlotCall struct {
 	before string // commands that make the keys, separated by "; "
 	call   string
 	after  string // commands that show what the call has left
-	// strict: the call is executed whatever --cross-slot says. refused: it never is, except in a pinned database, for this
-	// reason.
+	// strict: the call is executed whatever --cross-slot says. refused: it never is, except in a
+	// pinned database, for this reason.
 	strict  bool
 	refused string
 }
@@ -118,9 +118,10 @@ func severalKeys() (names []string) {
 	return names
 }
 
-// TestCrossSlotTable: every command of several keys answers and leaves what it does on one redis-server, when its keys lie
-// in several slots, in each kind of database; or it answers CROSSSLOT where that is listed. With and without
-// --cross-slot relaxed, through a proxy with three nodes.
+// TestCrossSlotTable: every command of several keys answers and leaves what it does on one
+// redis-server, when its keys lie in several slots, in each kind of database; or it answers
+// CROSSSLOT where that is listed. With and without --cross-slot relaxed, through a proxy with three
+// nodes.
 func TestCrossSlotTable(t *testing.T) {
 	t.Parallel()
 	for _, name := range severalKeys() {
@@ -156,7 +157,8 @@ func TestCrossSlotTable(t *testing.T) {
 	}
 }
 
-// compare says a call to a proxy and to redis-server. Their answers are the same, unless the proxy's is to be a refusal.
+// compare says a call to a proxy and to redis-server. Their answers are the same, unless the
+// proxy's is to be a refusal.
 func (call crossSlotCall) compare(t *testing.T, where, addr, redis string, database int, refusal string) {
 	t.Helper()
 	w, real := harness.DialWire(t, addr), harness.DialWire(t, redis)

@@ -315,9 +315,10 @@ func TestSlowSubscriber(t *testing.T) {
 	}
 }
 
-// TestManySubscribersOfAChannel: so many that a message is shown to them in turns, and what comes behind it together.
-// Each gets all messages in their order, at a node and through a proxy, while others come and go. Under the race detector a
-// busy node may say nothing for so long that the proxy ends its pipe, and messages are lost.
+// TestManySubscribersOfAChannel: so many that a message is shown to them in turns, and what comes
+// behind it together. Each gets all messages in their order, at a node and through a proxy, while
+// others come and go. Under the race detector a busy node may say nothing for so long that the
+// proxy ends its pipe, and messages are lost.
 func TestManySubscribersOfAChannel(t *testing.T) {
 	harness.SkipUnderRace(t)
 	t.Parallel()

@@ -11,17 +11,17 @@ import (
 // beforeDatabases is the last commit whose members know database 0 only, and no --cross-slot.
 const beforeDatabases = "bc468581"
 
-// early are commands that need a level which the cluster has when the last old member is replaced, and with what a proxy
-// that knows them refuses them until then: it sends nothing to a node that does not. Nodes answer the others. All of them
-// would change something.
+// early are commands that need a level which the cluster has when the last old member is replaced,
+// and with what a proxy that knows them refuses them until then: it sends nothing to a node that
+// does not. Nodes answer the others. All of them would change something.
 var early = map[string]string{
 	"SELECT 1": "-ERR databases other than 0 need protocol level 17", "MOVE k1 1": "-", "COPY k1 k1 DB 1": "-",
 	"CONFIG SET pinned-databases 8": "-", "CONFIG SET pinned-databases 9": "-",
 	"SUNIONSTORE none1 none2 none3": "-CROSSSLOT", "MSETNX none1 1 none2 2": "-CROSSSLOT", "COPY k1 none": "-CROSSSLOT",
 }
 
-// TestDatabasesAfterAnUpgrade: other databases can be selected and pinned, and commands have keys of several slots, when
-// the last old member is replaced, and not before, through whichever member.
+// TestDatabasesAfterAnUpgrade: other databases can be selected and pinned, and commands have keys
+// of several slots, when the last old member is replaced, and not before, through whichever member.
 func TestDatabasesAfterAnUpgrade(t *testing.T) {
 	harness.SkipUnderRace(t)
 	if testing.Short() {
