@@ -122,14 +122,6 @@ func (c *Call) CheckNumber(i int) float64 {
 	return n
 }
 
-// OptNumber is argument i as a number, or otherwise if it is nil or not there.
-func (c *Call) OptNumber(i int, otherwise float64) float64 {
-	if c.Arg(i).isNil() {
-		return otherwise
-	}
-	return c.CheckNumber(i)
-}
-
 // CheckInt is argument i as an integer, cut towards zero as C does on amd64.
 func (c *Call) CheckInt(i int) int { return truncate(c.CheckNumber(i)) }
 

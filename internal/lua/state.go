@@ -84,9 +84,6 @@ func (s *State) Stop() { s.stop.Store(true) }
 // Used is how many bytes of its budget the script has in use, or has had since they were last counted.
 func (s *State) Used() int { return s.used - s.base }
 
-// StepsLeft is what is left of the budget of steps.
-func (s *State) StepsLeft() int { return s.reserve + s.fuel }
-
 // NewTable makes a table with room for elements and fields.
 func (s *State) NewTable(elements, fields int) *Table {
 	s.charge(tableSize)

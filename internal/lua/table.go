@@ -39,9 +39,6 @@ func (t *Table) ReadOnly() bool { return t.readOnly }
 // SetReadOnly keeps scripts from changing t, or lets them. The host's Set is not kept from it.
 func (t *Table) SetReadOnly(on bool) { t.readOnly = on }
 
-// Metatable is the metatable of t, or nil.
-func (t *Table) Metatable() *Table { return t.meta }
-
 // SetMetatable sets the metatable of t; nil removes it.
 func (t *Table) SetMetatable(meta *Table) { t.meta = meta }
 

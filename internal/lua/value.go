@@ -78,14 +78,6 @@ func (v Value) AsTable() (*Table, bool) {
 	return nil, false
 }
 
-// AsLight is the number of the light userdata that v is.
-func (v Value) AsLight() (uint32, bool) {
-	if v.isKind(kindLight) {
-		return uint32(v.bits >> 8), true
-	}
-	return 0, false
-}
-
 // ToNumber is the number that v is or, as a string, denotes.
 func (v Value) ToNumber() (float64, bool) {
 	if v.isNumber() {

@@ -31,11 +31,8 @@ type Lent struct {
 	TTL     int64  // in milliseconds; -1: the key does not expire
 }
 
-// What LEND says of the time to live of a key that does not expire, or is not there.
-const (
-	lentForEver = -1
-	lentNothing = -2
-)
+// lentNothing is what LEND says of the time to live of a key that is not there.
+const lentNothing = -2
 
 // AppendGather appends GATHER of a command.
 func AppendGather(dst []byte, args [][]byte) []byte {

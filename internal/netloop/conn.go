@@ -110,7 +110,6 @@ type Conn struct {
 	err           error // for OnClose
 	dial          *dial // not nil while connecting
 	remote, local netip.AddrPort
-	user          any
 }
 
 // Traffic returns how many bytes the conn has read and written.
@@ -130,12 +129,6 @@ func (c *Conn) LocalAddr() string { return c.local.String() }
 
 // FD returns the socket's descriptor, -1 when closed.
 func (c *Conn) FD() int { return c.fd }
-
-// User returns the value that SetUser stored.
-func (c *Conn) User() any { return c.user }
-
-// SetUser stores a value for the caller.
-func (c *Conn) SetUser(v any) { c.user = v }
 
 // Pause stops reading until Resume. Pausing twice is the same as once. A paused conn still closes
 // when its peer resets it.

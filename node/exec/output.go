@@ -76,17 +76,6 @@ func (r *Request) ReplyValue(t engine.Txn, item engine.Item, from, to int) {
 	r.ReplyBulk(item.Value()[from:to])
 }
 
-// ReplyPin answers bytes [from, to) of what is pinned. The output releases the pin.
-func (r *Request) ReplyPin(pin engine.Pin, from, to int) {
-	if !r.Room(LineRoom) {
-		pin.Release()
-		return
-	}
-	r.Out = resp.AppendBulkHeader(r.Out, to-from)
-	r.Insert(pin.Value()[from:to], pin)
-	r.Out = append(r.Out, "\r\n"...)
-}
-
 // Insert puts bytes of a pinned value behind what is in Out. The output releases the pin, if it is
 // live.
 func (r *Request) Insert(value []byte, pin engine.Pin) {

@@ -80,18 +80,6 @@ func (r *Request) ReplyBulk(b []byte) {
 	}
 }
 
-// ReplyShared answers b, which must never change: from PinFrom bytes on it is not copied, and the
-// socket sends it from where it lies, in turns.
-func (r *Request) ReplyShared(b []byte) {
-	if len(b) < PinFrom || !r.Room(LineRoom) {
-		r.ReplyBulk(b)
-		return
-	}
-	r.Out = resp.AppendBulkHeader(r.Out, len(b))
-	r.Insert(b, engine.Pin{})
-	r.Out = append(r.Out, "\r\n"...)
-}
-
 // ReplyItem answers a string's value, or null if found is false.
 func (r *Request) ReplyItem(t engine.Txn, item engine.Item, found bool) {
 	if found {

@@ -36,12 +36,9 @@ func PinnedList(pin *engine.ValuePin) Tree {
 // MaxInLeaf is the longest string that a list keeps in its leaves. Tree.Bytes counts those only.
 const MaxInLeaf = maxInline
 
-// MaxAtOnce is the most elements that List.Insert and List.Remove take at once, so that they end
-// within the time of a lock.
-const MaxAtOnce = 512
-
-// Insert inserts up to MaxAtOnce elements in front of a position: the first of them first, or if
-// back is true, the last one. It reserves what they take: all are inserted or none.
+// Insert inserts elements in front of a position, no more than a command may insert under one lock:
+// the first of them first, or if back is true, the last one. It reserves what they take: all are
+// inserted or none.
 func (l *List) Insert(position int, elements [][]byte, back bool) error {
 	if len(elements) == 1 {
 		if err := l.InsertAt(position, elements[0], nil); err != nil {
