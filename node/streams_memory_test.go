@@ -27,7 +27,7 @@ func (h *endingHeap) StageReply(n int) (engine.Staged, error) {
 	return h.Heap.StageReply(n)
 }
 
-// endingHeap gives the node such a heap, which has memory for very much.
+// newEndingHeap gives the node such a heap, which has memory for very much.
 func newEndingHeap(t *testing.T, n *Node) *endingHeap {
 	t.Helper()
 	h := &endingHeap{Heap: heapBudget{n}}

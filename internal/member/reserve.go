@@ -22,7 +22,7 @@ import (
 //	                           ◀── the element ──────────────────
 //	  ◀── >3 +later :7 reply ──
 //
-// What is reserved belongs to the connection, and ends with it, or ReserveLapse after its first reservation.
+// What is reserved belongs to the connection, and ends with it, or when its owner has held it for too long.
 
 // Further says what becomes of a reservation behind a command.
 type Further uint8

@@ -46,7 +46,7 @@ func BenchmarkParser(b *testing.B) {
 	benchmarkParser(b, "MGET/keys=100", keys...)
 }
 
-// BenchmarkParser/OneByte's cost is per byte that arrives alone: a resumption each.
+// BenchmarkParserOneByte: its cost is per byte that arrives alone: a resumption each.
 func BenchmarkParserOneByte(b *testing.B) {
 	request := AppendRequest(nil, []byte("SET"), []byte("key:000000000001"), make([]byte, 64))
 	var p Parser

@@ -73,7 +73,7 @@ func (e *ourEnd) Talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed
 	return reply, action == ActionCloseAfterReply || action == ActionClose
 }
 
-// ourEnd is the only Client of its server.
+// As the only Client of its server, ourEnd has these methods.
 func (e *ourEnd) StateNow() *State { return e.state }
 func (e *ourEnd) Kill()            {}
 func (e *ourEnd) Unblock()         {}

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// sparseIndexes makes indexes on many pages of one shard and leaves few of them: those of the
-// partitions 0 and 16, of which the first is flooded.
 // sparseSection is the section with the keys of a partition: half of them are in another database.
 func sparseSection(p uint16) uint16 { return Section(p, uint8(p/16%2)*5) }
 
+// sparseIndexes makes indexes on many pages of one shard and leaves few of them: those of the
+// partitions 0 and 16, of which the first is flooded.
 func sparseIndexes(t *testing.T) (e *Engine, key func(p uint16, i int) string) {
 	const seed, keys = 4711, 300
 	e = open(t, Config{MaxBytes: 64 << 20, Shards: 1, Seed: seed})

@@ -55,7 +55,7 @@ const TableOwn = 24
 //	  4        4                  8                    2      2       1
 //
 // most is at least as many entries as any block has; next is that of the blocks that were split,
-// merged or added to since round, see noteMost.
+// merged or added to since round, see note.
 type tableState []byte
 
 func (s tableState) count() int        { return int(binary.LittleEndian.Uint32(s)) }
