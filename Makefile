@@ -49,7 +49,7 @@ ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis
 
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
 # twice, because cmd/dunlin needs its own form of all.
-quick lint unit race checked law portable raced-first raced-second raced-others raced-clusters clusters measured: export GOFLAGS += -pgo=off
+quick lint unit race checked law portable macos raced-first raced-second raced-others raced-clusters clusters measured: export GOFLAGS += -pgo=off
 
 GO_FILES = git ls-files --cached --others --exclude-standard -- '*.go'
 
@@ -73,7 +73,7 @@ FIRST    := build lint
 TWO      := raced-first raced-second raced-others unit portable page deployment
 CLUSTERS := raced-clusters clusters
 MEASURED := measured
-BESIDE   := law checked
+BESIDE   := law checked macos
 STAGE    = begin=$$SECONDS; echo "== $(1)"; $(MAKE) --no-print-directory $(2) $(1) || failed=1; echo "== $(1): $$((SECONDS - begin)) s"
 STOP     = [ $$failed = 0 ] || exit 1
 
@@ -219,11 +219,12 @@ unit:
 race: raced-first raced-second raced-others raced-clusters
 RACED = CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 20m
 
-# Two processes run the tests of node, which take longest. What they share is compiled before.
+# Two processes run the tests of node, which take longest. What they share is compiled before: no commands, which would
+# be linked each time, for nobody.
 .PHONY: raced-built raced-first raced-second raced-others
 HALF = ^(Test|Fuzz)[A-L]
 raced-built:
-	CGO_ENABLED=1 go build -race -tags checked ./...
+	CGO_ENABLED=1 go build -race -tags checked $$(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
 	$(RACED) -run '^$$' ./node
 raced-first: raced-built
 	$(RACED) -run '$(HALF)' ./node
@@ -265,15 +266,20 @@ checked:
 law:
 	go test -vet=off -tags checked -run '^TestTimeLaw' -timeout 30m ./node
 
-# The portable form of netloop and its neighbours, for systems other than Linux: tested here, built and
-# vetted for macOS. The tests of cmd/dunlin start nodes and proxies, in one process and in several.
+# The portable form of netloop and its neighbours, for systems other than Linux, is tested here. The tests of
+# cmd/dunlin start nodes and proxies, in one process and in several.
 .PHONY: portable
 portable:
 	go test -vet=off -tags portable -timeout 5m ./internal/mapping ./internal/netloop ./internal/tlsbridge ./cmd/dunlin
-	@for arch in amd64 arm64; do export GOOS=darwin GOARCH=$$arch CGO_ENABLED=0; \
-	  echo "go vet and go build for darwin/$$arch"; \
-	  go vet $$(go list -deps ./cmd/dunlin | grep "^$$(go list -m)/"); \
-	  go build -o /dev/null ./cmd/dunlin; done
+
+# It is vetted and built for macOS. No file is for one kind of processor, so one is vetted.
+.PHONY: macos
+macos: export GOOS := darwin
+macos: export CGO_ENABLED := 0
+macos:
+	GOARCH=arm64 go vet $$(GOARCH=arm64 go list -deps ./cmd/dunlin | grep "^$$(go list -m)/")
+	GOARCH=arm64 go build -o /dev/null ./cmd/dunlin
+	GOARCH=amd64 go build -o /dev/null ./cmd/dunlin
 
 # The live page in a real browser. SCREENSHOTS=dir leaves pictures.
 .PHONY: page

@@ -42,8 +42,8 @@ func TestListeningWaitsForTheOwnerBefore(t *testing.T) {
 	s := c.dial()
 	s.send("SUBSCRIBE c")
 	s.want("*3 $9 subscribe $1 c :1")
-	c.route(func(int) int { return 1 })
 	begun := time.Now()
+	c.route(func(int) int { return 1 })
 	eventually(t, "it asks several times whether the node before obeys", func() bool { return len(heard()) >= 9 })
 	if took := time.Since(begun); took < 20*listenPause {
 		t.Errorf("it asks 8 times within %v", took)

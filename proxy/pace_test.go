@@ -49,30 +49,40 @@ func TestRestBehindChunks(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	w := c.proxy.workers[0]
 	w.onLoop(func() {
-		const slack = 5 * time.Millisecond
-		left := func(what string, want time.Duration) {
+		// until checks when the next piece may be sent after act: rest, which depends on when the
+		// proxy looked at its clock, behind that moment.
+		until := func(what string, rest func(now time.Duration) time.Duration, act func()) {
 			t.Helper()
-			got := w.pace.until - w.loop.Clock()
-			if got > want+slack || got < want-slack {
-				t.Errorf("%s: %v are left, want %v", what, got, want)
+			before := w.loop.Clock()
+			act()
+			after := w.loop.Clock()
+			if got, least, most := w.pace.until, before+rest(before), after+rest(after); got < least || got > most {
+				t.Errorf("%s: it rests until %v, want %v to %v", what, got, least, most)
 			}
 		}
+		flight := func(time.Duration) time.Duration { return flightLimit }
+		goesOn := func(what string, act func()) {
+			t.Helper()
+			before := w.pace.until
+			if act(); w.pace.until != before {
+				t.Errorf("%s: it rests until %v, want %v still", what, w.pace.until, before)
+			}
+		}
+		comes := func(what string, f *fan, took time.Duration) {
+			t.Helper()
+			sent := w.loop.Clock() - took
+			w.pace.sent = sent
+			until(what, func(now time.Duration) time.Duration { return min(restFactor*(now-sent), restLimit) },
+				func() { w.pace.came(f) })
+		}
 		f, later := &fan{}, &fan{}
+		until("on its way", flight, func() { w.pace.begin(f) })
+		goesOn("still on its way", func() { w.pace.came(&fan{}) }) // of a command that is not long
+		until("another one is on its way", flight, func() { w.pace.begin(later) })
+		goesOn("the later one is on its way", func() { w.pace.came(f) })
+		comes("behind 18 ms", later, 18*time.Millisecond)
 		w.pace.begin(f)
-		left("on its way", flightLimit)
-		w.pace.sent -= 18 * time.Millisecond
-		w.pace.came(&fan{}) // of a command that is not long
-		left("still on its way", flightLimit)
-		w.pace.begin(later)
-		w.pace.came(f)
-		left("the later one is on its way", flightLimit)
-		w.pace.sent -= 18 * time.Millisecond
-		w.pace.came(later)
-		left("behind 18 ms", restFactor*18*time.Millisecond)
-		w.pace.begin(f)
-		w.pace.sent -= time.Second
-		w.pace.came(f)
-		left("behind a second", restLimit)
+		comes("behind a second", f, time.Second)
 	})
 }
 

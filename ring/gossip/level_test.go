@@ -57,7 +57,7 @@ func TestLevelRises(t *testing.T) {
 // the log says, and does nothing to the cluster's table.
 func TestBelowLevel(t *testing.T) {
 	var log lockedBuffer
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	a := w.start("a", nil, speaks(1), func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	b := w.start("b", []*testAgent{a}, speaks(1))
 	w.agree([]*testAgent{a, b}, "a", "b")

@@ -202,8 +202,9 @@ func TestSuccessorGoesOnMoving(t *testing.T) {
 	c := w.start("c", []*testAgent{a}, twoCopies)
 	w.settled(a, b, c)
 	epoch := a.Table().Epoch
-	d := w.start("d", []*testAgent{a}, twoCopies)
+	d := w.start("d", []*testAgent{a}, twoCopies, func(c *Config) { c.Self.State = ring.Joining })
 	d.behind.Store(true)
+	d.SetState(ring.Serving) // nobody has asked it for copies before
 	w.agree([]*testAgent{a, b, c, d}, "a", "b", "c", "d")
 	if len(a.Table().Moves) == 0 {
 		t.Fatal("nothing moves to the node that has joined")

@@ -162,15 +162,29 @@ func TestSettingsAreWithdrawn(t *testing.T) {
 // have changed, and the member stays ready.
 func TestSettingsNotEverywhere(t *testing.T) {
 	w := newPatientWorld(t)
-	proceed := make(chan struct{})
+	applies, proceed := make(chan struct{}, 10), make(chan struct{})
 	defer close(proceed) // before the agent, which waits for it, is closed
 	a := w.start("a", nil, speaks(1))
-	b := w.start("b", []*testAgent{a}, speaks(1), func(c *Config) { c.OnSettings = func(*ring.Settings) { <-proceed } })
+	b := w.start("b", []*testAgent{a}, speaks(1), func(c *Config) {
+		c.OnSettings = func(*ring.Settings) {
+			poke(applies)
+			<-proceed
+		}
+	})
 	w.agree([]*testAgent{a, b}, "a", "b")
 	w.atLevel(1, a, b)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := a.Configure(ctx, map[string]string{"x": "1"})
+	result := make(chan error, 1)
+	go func() { result <- a.Configure(ctx, map[string]string{"x": "1"}) }()
+	w.eventually(converged, func() string {
+		if _, set := a.settings.applied.Load().Get("x"); !set || len(applies) == 0 {
+			return "a has not applied them, or b does not begin"
+		}
+		return ""
+	})
+	cancel()
+	err := <-result
 	if err == nil || err.Error() != "the cluster's settings have changed, but are not applied yet by b" {
 		t.Errorf("settings that one member has not applied: %v", err)
 	}

@@ -19,11 +19,11 @@ type Samples []sample
 
 var sampleLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{(?:[a-zA-Z_]\w*="(?:[^"\\]|\\.)*",?)*\})?) (\S+)$`)
 
-// Scrape reads /metrics. The test fails if a line breaks the text format, or a series appears
-// twice.
+// Scrape reads /metrics, which may take long on a busy machine. The test fails if a line breaks the text format, or a
+// series appears twice.
 func Scrape(t testing.TB, admin string) (all Samples) {
 	t.Helper()
-	body, err := Get(admin, "/metrics")
+	body, err := getWithin(ReplyTimeout, admin, "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,8 +65,10 @@ func (m *Member) Status() (s Status, err error) {
 }
 
 // Get fetches a path from an admin address within a second. Any HTTP status but 200 is an error.
-func Get(admin, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+func Get(admin, path string) ([]byte, error) { return getWithin(time.Second, admin, path) }
+
+func getWithin(patience time.Duration, admin, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+path, nil)
 	if err != nil {
