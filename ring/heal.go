@@ -14,7 +14,8 @@ import (
 //
 // A node that a table lists does not count for it if it is seen to hold a table of another side: a coordinator that
 // stood still just behind the table that it has issued had nobody's consent. A node that is not seen
-// counts less than one that is: nobody can tell on which side it was.
+// counts less than one that is: nobody can tell on which side it was. And a node that is seen on a side counts there
+// even if its table has dropped the node, or has dropped it and taken it back: the node follows that side, and no other.
 //
 // Nobody adopts a foreign table. When the sides see each other again, there is one coordinator
 // again. It collects the tables, picks the lineage that continues, and issues the last table of
@@ -157,18 +158,18 @@ func LongestLived(tables []*Table, alive []Member) (winner *Table) {
 	return winner
 }
 
-// Outlives reports whether, of two tables foreign to each other, the lineage of t continues rather
-// than that of o. The lineage continues that kept more nodes of the last common table, as far as alive shows them on
-// its side; then the one with more nodes on its side, then the one with more that alive does not show; then the higher
-// epoch decides, then the greater issuer. Without a common table, because two clusters started separately, the one with
-// more nodes continues. That does not hold if a lineage was cut, because then one of the two may simply be the other's
-// past.
+// Outlives reports whether, of two tables foreign to each other, the lineage of t continues rather than that of o. The
+// lineage continues that more nodes of the last common table follow, as far as the two tables tell who was in it, and
+// alive shows on which side they are; then the one with more nodes on its side, then the one with more that alive does
+// not show; then the higher epoch decides, then the greater issuer. Without a common table, because two clusters started
+// separately, the one with more nodes continues. That does not hold if a lineage was cut, because then one of the two
+// may simply be the other's past.
 func (t *Table) Outlives(o *Table, alive []Member) bool {
 	common, ok := lastCommon(t, o)
 	var byNodes int
 	switch {
 	case ok:
-		byNodes = t.keptSince(common, alive).compare(o.keptSince(common, alive))
+		byNodes = t.keptSince(common, o, alive).compare(o.keptSince(common, t, alive))
 	case len(t.Ancestors) < maxAncestors && len(o.Ancestors) < maxAncestors:
 		byNodes = cmp.Compare(len(t.Nodes), len(o.Nodes))
 	}
@@ -188,12 +189,14 @@ func lastCommon(a, b *Table) (last Version, ok bool) {
 
 // kept says which nodes a lineage kept of one of its tables.
 type kept struct {
-	stayed int // since that table, and alive shows them on the lineage's side
+	stayed int // were in that table, and alive shows them on the lineage's side
 	living int // all that alive shows there: those, and who has joined or come back since
 	unseen int // stayed as well, and alive does not show them: they may have died on any side
 }
 
-func (t *Table) keptSince(v Version, alive []Member) (k kept) {
+// keptSince says which nodes t kept of the table v, which is in its lineage and in that of o. What t has dropped since,
+// perhaps only o tells.
+func (t *Table) keptSince(v Version, o *Table, alive []Member) (k kept) {
 	here := make(map[string]bool, len(alive))
 	for _, m := range alive {
 		here[m.Name()] = holding{version: m.Version()}.isOf(t)
@@ -208,6 +211,19 @@ func (t *Table) keptSince(v Version, alive []Member) (k kept) {
 			k.stayed++
 		case stayed && !seen:
 			k.unseen++
+		}
+	}
+	for i, joined := range o.Joined {
+		m := o.Nodes[i]
+		if joined > v.Epoch || !here[m.Name()] {
+			continue
+		}
+		switch at := t.NodeIndex(m.ID, m.Boot); {
+		case at < 0: // t does not list it any more
+			k.stayed++
+			k.living++
+		case t.Joined[at] > v.Epoch: // or lists it again
+			k.stayed++
 		}
 	}
 	return k

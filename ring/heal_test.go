@@ -152,6 +152,28 @@ func TestWhoStoodStillDoesNotWinByTheDead(t *testing.T) {
 	}
 }
 
+// TestWhoStoodStillDoesNotWinByTheDropped: as before, but a newcomer, d, has taken b and c for dead. They follow its
+// table, which does not list them, or which has just taken them back.
+func TestWhoStoodStillDoesNotWinByTheDropped(t *testing.T) {
+	all := nodes("a", "b", "c")
+	common := Plan(nil, all, nil, all[0], 2, fixedSeed)
+	alone := Raise(common, all[0], common.Level+1)
+	d := node("d", 9)
+	dropped := Plan(side(common, all[1:], 1), []Member{d}, nil, d, 2, fixedSeed)
+	back := Plan(dropped, []Member{all[1], all[2], d}, nil, d, 2, fixedSeed)
+	for _, served := range []*Table{dropped, back} {
+		alive := []Member{holds(all[0], alone), holds(all[1], served), holds(all[2], served), holds(d, served)}
+		if alone.Outlives(served, alive) || !served.Outlives(alone, alive) {
+			t.Errorf("%v, which three nodes follow, loses against %v", served.Version(), alone.Version())
+		}
+	}
+	// A node that has not adopted the newest table of its side counts there as well.
+	alive := []Member{holds(all[0], alone), holds(all[1], dropped), holds(all[2], back), holds(d, back)}
+	if alone.Outlives(back, alive) || !back.Outlives(alone, alive) {
+		t.Error("a node counts only with the newest table")
+	}
+}
+
 // TestHealTrustsNoCopyOfTheOtherSide: who lived on the losing side is neither follower
 // nor target of a move, whatever it holds.
 func TestHealTrustsNoCopyOfTheOtherSide(t *testing.T) {

@@ -78,12 +78,13 @@ type (
 
 	// Claim turns the copies of the partitions that View has gained into the node's own data, if
 	// they are whole, and drops the rest. View is the present one, but without what was gained and
-	// is still held. It asks for Claimed. Ended reports whether the node named
-	// source has ended its ownership in an orderly way: a copy from such a source is whole only if
-	// it was handed over. After a failover, a copy in sync is whole. Ended is valid until Claimed.
+	// is still held. It asks for Claimed. Ended reports whether the node named source has ended its
+	// ownership of a partition in an orderly way: a copy from such a source is whole only if it was
+	// handed over. After a failover, a copy in sync is whole. So it is if the node has died while it
+	// held the partition. Ended is valid until Claimed.
 	Claim struct {
 		View  *View
-		Ended func(source string) bool
+		Ended func(source string, p uint16) bool
 	}
 
 	// Finish ends a hand-over: every heir has everything, or is dead.

@@ -24,4 +24,5 @@ type Broken struct {
 	AskOnce            bool // do not ask again about partitions that were held
 	ClaimOutpaced      bool // claim by a table though another node obeys a newer one
 	IgnoreEras         bool // believe a pipe about partitions gained since its last RETRY
+	ForgetHeld         bool // what a node held when it died counts as handed over
 }

@@ -113,7 +113,7 @@ func TestHeldElsewhere(t *testing.T) {
 		r.want("")                // c may serve anything
 		ack("c@3")
 		r.want("settle:2 claim:498 barrier refeed obey:2/3594+2")
-		if !r.ended("b@2") {
+		if !r.ended("b@2", 3100) || !r.ended("c@3", 3400) {
 			t.Error("b has acknowledged, and counts as one that has not")
 		}
 		if broken {
@@ -139,6 +139,38 @@ func TestHeldElsewhere(t *testing.T) {
 		r.want("settle:0 claim:1 barrier refeed obey:2/3596+0")
 		if _, ok := r.m.Due(); ok {
 			t.Error("the machine waits for a time though it has everything")
+		}
+	}
+}
+
+// TestHeldByWhoeverDied: what a node held when it died it has not handed over, though it has acknowledged the table. So
+// a copy that was in sync with it is whole, and others are not.
+func TestHeldByWhoeverDied(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		for _, died := range []string{"another process", "silence"} {
+			r := newRig(t, Broken{ForgetHeld: broken})
+			names := []string{"a@1", "b@2"}
+			if died == "silence" { // the table has dropped it
+				names = names[:1]
+			}
+			r.install(leveled(r.first(), map[string]int{"a@1": all}, names...))
+			r.want("obey:2/3096+1000 barrier hand review settle:1000 refeed ask:b@2/0")
+			r.m.Acknowledged(r.now, r.asks["b@2"], "b@2", 2, setOf(3200))
+			r.want("settle:1 claim:999 barrier refeed obey:2/4095+1")
+			if !r.ended("b@2", 3300) {
+				t.Error("b has acknowledged, and counts as one that has not")
+			}
+			r.pass()
+			r.want("ask:b@2/1")
+			if died == "silence" {
+				r.pass()
+			} else {
+				r.m.Acknowledged(r.now, r.asks["b@2"], "b@7", 2, setOf())
+			}
+			r.want("settle:0 claim:1 barrier refeed obey:2/4096+0")
+			if r.ended("b@2", 3200) != broken {
+				t.Errorf("broken %v, %s: b has handed over what it held: %v", broken, died, !broken)
+			}
 		}
 	}
 }

@@ -17,10 +17,10 @@ type rig struct {
 	m     *Machine
 	now   time.Duration
 	heirs []string
-	hand  uint64            // the newest hand-over
-	asks  map[string]uint64 // the newest Ask, by the member's name
-	ended func(string) bool // of the newest Claim
-	held  ring.PartitionSet // what is held at a barrier
+	hand  uint64                    // the newest hand-over
+	asks  map[string]uint64         // the newest Ask, by the member's name
+	ended func(string, uint16) bool // of the newest Claim
+	held  ring.PartitionSet         // what is held at a barrier
 
 	claimed int // the newest Claim, once one has left something
 }
@@ -203,7 +203,7 @@ func TestAskUntilAcknowledged(t *testing.T) {
 	r.want("ask:b@2/2")
 	r.obeyed("b@2", 2)
 	r.want("settle:0 claim barrier refeed obey:2/3596+0")
-	if !r.ended("b@2") {
+	if !r.ended("b@2", 3200) {
 		t.Error("b acknowledged, and counts as one that cannot say any more")
 	}
 }
@@ -216,7 +216,7 @@ func TestAnotherLifeDoesNotAcknowledge(t *testing.T) {
 		r.want("obey:2/3096+500 barrier hand review settle:500 refeed ask:b@2/0")
 		r.m.Acknowledged(r.now, r.asks["b@2"], "b@3", 2, ring.PartitionSet{})
 		r.want("settle:0 claim barrier refeed obey:2/3596+0") // the life that was asked has ended
-		if r.ended("b@2") != broken {
+		if r.ended("b@2", 3200) != broken {
 			t.Errorf("broken %v: b@2 has ended in an orderly way: %v", broken, !broken)
 		}
 	}
@@ -235,7 +235,7 @@ func TestDropped(t *testing.T) {
 		r := drop(t)
 		r.obeyed("b@2", 2)
 		r.want(served)
-		if !r.ended("b@2") {
+		if !r.ended("b@2", 3200) {
 			t.Error("it acknowledged, and counts as one that cannot say any more")
 		}
 	})
@@ -243,7 +243,7 @@ func TestDropped(t *testing.T) {
 		r := drop(t)
 		r.m.Failed(r.now, r.asks["b@2"], true)
 		r.want(served)
-		if r.ended("b@2") {
+		if r.ended("b@2", 3200) {
 			t.Error("it has died, and counts as one that ended in an orderly way")
 		}
 	})

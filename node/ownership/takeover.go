@@ -42,7 +42,9 @@ func (m *Machine) noteDeparted(now time.Duration, old, next *ring.Table) {
 type takeOver struct {
 	table *ring.Table
 	asks  []*ask
-	ended map[string]bool // departed nodes that acknowledged the table
+	ended map[string]bool // nodes that acknowledged the table
+	// cutOff is what nodes held that acknowledged the table and were given up before they had handed that over.
+	cutOff map[string]ring.PartitionSet
 }
 
 // ask is one node that has not acknowledged the table yet, or holds something that was gained.
@@ -87,7 +89,7 @@ func (m *Machine) beginTakeOver(now time.Duration) {
 	if m.view.Count(Gained) == 0 {
 		return
 	}
-	t := &takeOver{table: m.view.Table, ended: make(map[string]bool)}
+	t := &takeOver{table: m.view.Table, ended: make(map[string]bool), cutOff: make(map[string]ring.PartitionSet)}
 	m.takeOver = t
 	for _, o := range unasked {
 		t.asks = append(t.asks, &ask{Member: o, id: m.newID(), next: now})
@@ -179,9 +181,14 @@ func (m *Machine) endAsk(a *ask) {
 	}
 }
 
-// forget removes a node that is gone, and what it said.
+// forget removes a node that is gone, and what it said. What it held it has not handed over, and will not.
 func (m *Machine) forget(a *ask) {
 	delete(m.ahead, a.Name())
+	if !m.cfg.Broken.ForgetHeld {
+		held := m.takeOver.cutOff[a.Name()]
+		held.AddAll(&a.held)
+		m.takeOver.cutOff[a.Name()] = held
+	}
 	m.endAsk(a)
 }
 
@@ -283,11 +290,12 @@ func (m *Machine) claimGained() {
 	if free == 0 {
 		return
 	}
-	ended := t.ended
 	m.pending, m.unclaimed = claiming, held
 	m.do(Settle{m.view.withGained(&held)}) // no source may continue the copies
-	m.do(Claim{only, func(source string) bool {
-		return ended[source] || m.adopted[source] > 0 && m.adopted[source] >= m.view.Newest
+	m.do(Claim{only, func(source string, p uint16) bool {
+		cutOff := t.cutOff[source]
+		ended := t.ended[source] || m.adopted[source] > 0 && m.adopted[source] >= m.view.Newest
+		return ended && !cutOff.Has(p)
 	}})
 }
 

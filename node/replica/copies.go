@@ -245,12 +245,12 @@ func (c *Copies) Ask(v *ownership.View) {
 // Claim turns the copies of the partitions that v has gained into this node's own data, or drops
 // them. The caller has called Settle with a view that serves these partitions, so no source
 // continues a copy. Claim keeps a copy that is whole: handed over, or in sync with an owner that
-// has died (failover). acknowledged reports whether a source has ended its ownership in an orderly
-// way: a copy that such a source did not hand over is incomplete. The caller serves the partitions
-// once no effect can be on its way into the copies. Until then nothing expires in them, and until
-// those who have equal copies are fed on: they would not learn of it. lost is the number of
+// has died (failover). acknowledged reports whether a source has ended its ownership of a partition
+// in an orderly way: a copy that such a source did not hand over is incomplete. The caller serves the
+// partitions once no effect can be on its way into the copies. Until then nothing expires in them,
+// and until those who have equal copies are fed on: they would not learn of it. lost is the number of
 // partitions whose data is lost.
-func (c *Copies) Claim(v *ownership.View, acknowledged func(source string) bool) (claims map[uint16]Claim, lost int) {
+func (c *Copies) Claim(v *ownership.View, acknowledged func(source string, p uint16) bool) (claims map[uint16]Claim, lost int) {
 	claims = make(map[uint16]Claim)
 	for p := range uint16(ring.Partitions) {
 		if v.Standing[p] != ownership.Gained {
@@ -262,7 +262,7 @@ func (c *Copies) Claim(v *ownership.View, acknowledged func(source string) bool)
 			c.shut(p)
 		}
 		c.of[p] = Copy{}
-		if c.whole(&have, acknowledged) && have.Since == v.Table.Since[p] {
+		if c.whole(&have, p, acknowledged) && have.Since == v.Table.Since[p] {
 			claims[p] = Claim{Kept: true, Seal: have.Seal}
 			continue
 		}
@@ -276,13 +276,13 @@ func (c *Copies) Claim(v *ownership.View, acknowledged func(source string) bool)
 }
 
 // whole reports whether a copy has everything that the previous owner had.
-func (c *Copies) whole(have *Copy, acknowledged func(source string) bool) bool {
+func (c *Copies) whole(have *Copy, p uint16, acknowledged func(source string, p uint16) bool) bool {
 	switch have.State {
 	case NoCopy:
 	case Filling:
 		return c.broken.PromoteFilling
 	case Synced:
-		return !acknowledged(have.Source) || c.broken.KeepUnhanded || c.broken.PromoteFilling
+		return !acknowledged(have.Source, p) || c.broken.KeepUnhanded || c.broken.PromoteFilling
 	case Handed:
 		return true
 	}

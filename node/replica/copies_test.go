@@ -100,7 +100,9 @@ func (r *copyRig) synced(source string, p uint16, since uint64) {
 	r.said()
 }
 
-func always(answer bool) func(string) bool { return func(string) bool { return answer } }
+func always(answer bool) func(string, uint16) bool {
+	return func(string, uint16) bool { return answer }
+}
 
 // reported reports whether b's copy of p counts as in sync.
 func (r *copyRig) reported(p uint16, v *ownership.View, heard time.Duration) bool {

@@ -197,7 +197,7 @@ func (c *Copies) Ask(v *ownership.View) {
 
 // Claim makes the copies of what v has gained this node's own. The caller passes the barrier before
 // it serves them.
-func (c *Copies) Claim(v *ownership.View, acknowledged func(source string) bool) (claims map[uint16]replica.Claim, lost int) {
+func (c *Copies) Claim(v *ownership.View, acknowledged func(source string, p uint16) bool) (claims map[uint16]replica.Claim, lost int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	claims, lost = c.machine.Claim(v, acknowledged)

@@ -20,6 +20,7 @@ type Broken struct {
 	ForgetUndone bool // do not make a claim again that came back
 	ForgetAges   bool // claims do not say how long their command has waited
 	ForgetLimits bool // do not end a command with claims when its time is up
+	ForgetIDs    bool // a $ does not keep the ID that a node said it is
 }
 
 func (b *Broken) repeatsAll() bool    { return b != nil && b.RepeatAll }
@@ -39,3 +40,4 @@ func (b *Broken) passesUnsent() bool  { return b != nil && b.PassUnsent }
 func (b *Broken) forgetsUndone() bool { return b != nil && b.ForgetUndone }
 func (b *Broken) forgetsAges() bool   { return b != nil && b.ForgetAges }
 func (b *Broken) forgetsLimits() bool { return b != nil && b.ForgetLimits }
+func (b *Broken) forgetsIDs() bool    { return b != nil && b.ForgetIDs }

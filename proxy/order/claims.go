@@ -338,6 +338,9 @@ func (cl *claim) Done(_ int32, reply []byte) {
 // settle notes which IDs the command means from now on.
 func (cl *claim) settle(ids []byte) {
 	c := cl.of
+	if c.m.broken.forgetsIDs() {
+		return
+	}
 	ok := member.Settle(cl.ids, bytes.Clone(ids))
 	for i, id := range cl.ids {
 		c.want.IDs[cl.at[i]] = id

@@ -63,7 +63,7 @@ func (m *Machine) Later(p *Pipe, token uint64, ids []byte) (ok bool) {
 	args := words(raw)
 	if isBlocking(args) && p.body == nil {
 		d := &deferred{parked: parked{Request: *r, raw: bytes.Clone(raw)}, token: token}
-		if len(ids) > 0 && !r.asks {
+		if len(ids) > 0 && !r.asks && !m.broken.forgetsIDs() {
 			if d.raw, ok = settle(args, ids); !ok {
 				return false
 			}

@@ -6,7 +6,10 @@ import (
 )
 
 // producer is a client that pushes elements.
-type producer struct{ *client }
+type producer struct {
+	*client
+	writes bool // it adds entries to journals instead
+}
 
 func (p producer) burst() {
 	w := p.w
@@ -14,16 +17,29 @@ func (p producer) burst() {
 		return
 	}
 	if p.open < pipelined {
-		p.push(spot(w.rng.IntN(spots)), 1+w.rng.IntN(3))
+		p.push(p.target(), 1+w.rng.IntN(3))
 	}
 	w.after(nil, w.between(time.Millisecond, 250*time.Millisecond), p.burst)
 }
 
-// push pushes some elements to a list, each by a command of its own.
+// target is where it pushes to next.
+func (p producer) target() spot {
+	if p.writes {
+		n := p.w.rng.IntN(places * journals)
+		return journal(n/journals, n%journals)
+	}
+	return poppedFrom(p.w.rng.IntN(places * poppable))
+}
+
+// push pushes some elements to a list, or adds entries to a journal, each by a command of its own.
 func (p producer) push(at spot, count int) {
+	kind := push
+	if at.isJournal() {
+		kind = add
+	}
 	for range count {
 		p.w.ids++
-		p.send(&command{client: p.client, kind: push, place: at.place(), key: at.key(), value: p.w.ids})
+		p.send(&command{client: p.client, kind: kind, place: at.place(), key: at.key(), value: p.w.ids})
 	}
 }
 
@@ -31,7 +47,8 @@ func (p producer) push(at spot, count int) {
 // vanishes, and another one comes, or somebody unblocks it.
 type consumer struct {
 	*client
-	cmd *command // that is not answered
+	cmd  *command     // that is not answered
+	seen map[spot]int // of a reader: the last ID that it has read of each journal; nil: it is none
 }
 
 func newConsumer(x *proxy) *consumer {
@@ -46,16 +63,11 @@ func (c *consumer) next() {
 	if c.stopped {
 		return
 	}
-	cmd := &command{client: c.client, kind: pop, slept: c.s.x.p.slept}
-	reads, most := w.chance(0.3), 1+w.rng.IntN(4)
-	for _, at := range w.rng.Perm(spots) {
-		if at := spot(at); at.isStream() == reads && len(cmd.wanted) < most {
-			cmd.wanted = append(cmd.wanted, at)
-		}
-	}
-	if !reads && w.chance(0.3) { // several keys of one partition
-		k := w.rng.IntN(places)
-		cmd.wanted = []spot{spotOf(k, 1), spotOf(k, 0)}
+	var cmd *command
+	if c.seen != nil {
+		cmd = c.follow()
+	} else {
+		cmd = c.pop()
 	}
 	if w.chance(0.7) {
 		cmd.limit = w.between(time.Millisecond, time.Second)
@@ -73,6 +85,23 @@ func (c *consumer) next() {
 			}
 		})
 	}
+}
+
+// pop is the next command of a consumer that is no reader.
+func (c *consumer) pop() *command {
+	w := c.w
+	cmd := &command{client: c.client, kind: pop, slept: c.s.x.p.slept}
+	reads, most := w.chance(0.3), 1+w.rng.IntN(4)
+	for _, n := range w.rng.Perm(places * poppable) {
+		if at := poppedFrom(n); at.isStream() == reads && len(cmd.wanted) < most {
+			cmd.wanted = append(cmd.wanted, at)
+		}
+	}
+	if !reads && w.chance(0.3) { // several keys of one partition
+		k := w.rng.IntN(places)
+		cmd.wanted = []spot{spotOf(k, 1), spotOf(k, 0)}
+	}
+	return cmd
 }
 
 // vanish has the client of a command go, unless that is answered.
@@ -105,6 +134,9 @@ func (c *consumer) answered(cmd *command, reply any) {
 	w := c.w
 	c.cmd = nil
 	c.client.answered(cmd, reply)
+	if found, ok := reply.(portions); ok {
+		c.reads(cmd, found)
+	}
 	took, late := w.now-cmd.begun, overtime
 	if cmd.claimed != 0 && !cmd.pops {
 		late = overtimeOfClaims + c.s.x.p.slept - cmd.slept
@@ -118,7 +150,7 @@ func (c *consumer) answered(cmd *command, reply any) {
 	w.after(nil, w.between(0, 20*time.Millisecond), c.next)
 }
 
-// market is all who push elements and wait for them.
+// market is all who push elements, or add entries, and wait for them.
 type market struct {
 	producers []producer
 	consumers []*consumer
@@ -126,8 +158,14 @@ type market struct {
 
 func newMarket(proxies []*proxy) (m market) {
 	for _, x := range proxies {
-		m.producers = append(m.producers, producer{newClient(x, nil, nil)})
-		m.consumers = append(m.consumers, newConsumer(x), newConsumer(x))
+		if x.w.claims {
+			m.producers = append(m.producers, producer{client: newClient(x, nil, nil)})
+			m.consumers = append(m.consumers, newConsumer(x), newConsumer(x))
+		}
+		if x.w.reads {
+			m.producers = append(m.producers, producer{client: newClient(x, nil, nil), writes: true})
+			m.consumers = append(m.consumers, newReader(x), newReader(x))
+		}
 	}
 	return m
 }
@@ -155,8 +193,19 @@ func (m market) clients() (clients []*client) {
 // serve all who wait.
 func (w *world) close(m market) {
 	w.checkWaiters(m.consumers)
-	for _, at := range w.rng.Perm(spots) {
-		m.producers[0].push(spot(at), len(m.consumers))
+	var all []spot
+	if w.claims {
+		for _, n := range w.rng.Perm(places * poppable) {
+			all = append(all, poppedFrom(n))
+		}
+	}
+	if w.reads {
+		for n := range places * journals {
+			all = append(all, journal(n/journals, n%journals))
+		}
+	}
+	for _, at := range all {
+		m.producers[0].push(at, len(m.consumers))
 		w.run(w.now + time.Second)
 		w.checkWaiters(m.consumers)
 	}
@@ -165,12 +214,16 @@ func (w *world) close(m market) {
 	}
 }
 
-// checkWaiters checks that nobody waits for a list that has elements.
+// checkWaiters checks that nobody waits for a list that has elements, or a journal that goes on.
 func (w *world) checkWaiters(consumers []*consumer) {
 	for _, c := range consumers {
 		for at := range spot(spots) {
-			if w.fault == "" && c.cmd != nil && slices.Contains(c.cmd.wanted, at) && len(w.ownerOf(at.place()).list(at)) > 0 {
-				w.violate("%d waits for %d, where %v lie", c.cmd.id, at, w.ownerOf(at.place()).list(at))
+			if w.fault != "" || c.cmd == nil || !slices.Contains(c.cmd.wanted, at) {
+				continue
+			}
+			owner := w.ownerOf(at.place())
+			if !at.isJournal() && len(owner.list(at)) > 0 || at.isJournal() && c.cmd.misses(at, owner.newest(at)) {
+				w.violate("%d waits for %d, where %v lie", c.cmd.id, at, owner.list(at))
 			}
 		}
 	}

@@ -177,7 +177,7 @@ func (n *node) review(v *ownership.View, away bool) {
 }
 
 // claim makes the copies of gained partitions this node's own, those that are whole.
-func (n *node) claim(v *ownership.View, acknowledged func(source string) bool) map[uint16]replica.Claim {
+func (n *node) claim(v *ownership.View, acknowledged func(source string, p uint16) bool) map[uint16]replica.Claim {
 	var before [places]replica.Copy
 	for k, p := range n.w.tracked {
 		before[k] = n.copies.Of(p)

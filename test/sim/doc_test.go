@@ -10,7 +10,7 @@
 //	              queue_test.go
 //	        proxy: proxy_test.go, session_test.go, with proxy/order and wide.Rounds themselves
 //	               waits_test.go, with order.Claims themselves
-//	        client: client_test.go, consumers_test.go
+//	        client: client_test.go, consumers_test.go, journals_test.go
 //	                        │
 //	                        v
 //	        truth_test.go: one server a partition, nothing stale, lost, twice, or half done
@@ -28,8 +28,13 @@
 // its list, unless its partition is lost, or its reply with its connection; what was read for a client
 // that is gone is not returned. Of those who stand in a queue, or were told that they can pop, nobody
 // is overtaken by others who wait there. A command that has not popped ends in time. In the end nobody
-// waits for a list that has elements. queue_test.go models the queues of node/engine. XREAD, which
-// takes nothing away, is left out.
+// waits for a list that has elements. queue_test.go models the queues of node/engine.
+//
+// In histories with reads, writers add entries to two journals of each partition, and readers follow
+// them with XREAD, behind the last ID that they have seen or behind $, in journals of one partition
+// or of several. Each gets every entry behind its position, or behind the ID that a node has said a $
+// is, also when the partition moves or a pipe breaks meanwhile, unless the partition is lost. In the
+// end nobody waits for a journal that goes on behind its position (journals_test.go).
 //
 // options_test.go names the rules that can be broken. TestBrokenRules shows that the simulation
 // notices when they are.

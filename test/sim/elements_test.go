@@ -39,9 +39,6 @@ func (w *world) withPushed(n *node, c *command) int {
 	return w.listOf(append(slices.Clone(list), c.value))
 }
 
-// readMost is how many entries of a stream a read takes at most.
-const readMost = 3
-
 // pop pops, or reads for the group, at a node that believes it serves the place.
 func (w *world) pop(n *node, via *conn, c *command, at spot, late bool) popped {
 	k := at.place()
@@ -69,9 +66,11 @@ func (w *world) pop(n *node, via *conn, c *command, at spot, late bool) popped {
 	return popped{at, taken}
 }
 
-// put notes that an element was pushed, by a server's own account.
-func (w *world) put(c *command) {
-	if e := w.elements[c.value]; e != nil || !c.front {
+// put notes that an element was pushed, or an entry added, by a server's own account.
+func (w *world) put(n *node, c *command) {
+	if c.kind == add {
+		w.journals[c.spot()] = append(w.journals[c.spot()], n.newest(c.spot()))
+	} else if e := w.elements[c.value]; e != nil || !c.front {
 		w.elements[c.value] = &element{spot: c.spot()}
 	}
 }
@@ -89,6 +88,9 @@ func (w *world) arrives(c *command, m popped, back bool) {
 // tear notes that a place has perhaps lost something: its elements are not followed any further.
 // If its list was emptied by a command, only that is over.
 func (w *world) tear(k int, emptied bool) {
+	for n := range journals {
+		w.journals[journal(k, n)] = nil
+	}
 	for id, e := range w.elements {
 		if e.spot.place() == k && (!emptied || e.by == nil) {
 			delete(w.elements, id)
@@ -120,6 +122,9 @@ func (w *world) checkTold(n *node, at spot, first *waiter) {
 func (w *world) checkElements() {
 	listed := make(map[int]int)
 	for at := range spot(spots) {
+		if at.isJournal() {
+			continue
+		}
 		for _, id := range w.ownerOf(at.place()).list(at) {
 			listed[id]++
 		}

@@ -75,7 +75,7 @@ func history(o options) *world {
 		}
 	}
 	var m market
-	if o.claims {
+	if o.claims || o.reads {
 		m = newMarket(proxies)
 	}
 	w.starting = true
@@ -107,7 +107,7 @@ func history(o options) *world {
 		c.stopped = true
 	}
 	w.run(w.now + holdLimit + 3*time.Second)
-	if o.claims {
+	if o.claims || o.reads {
 		w.close(m)
 	}
 	for _, c := range clients {

@@ -41,7 +41,7 @@ func (p *nodePipe) transact(c *command, late bool) {
 	n, at := p.n, p.n.w.tracked[c.place]
 	p.token++
 	token := p.token
-	p.c.send(1, later{token})
+	p.c.send(1, later{token: token})
 	p.gate.Begun(at)
 	h := &hold{fences: n.fences}
 	n.holds[c.place] = h

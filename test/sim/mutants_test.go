@@ -70,6 +70,11 @@ var broken = []brokenRule{
 	{"do not claim again what came back", func(r *options) { r.order.ForgetUndone, r.claims = true, true }, nil},
 	{"claim again without an age", func(r *options) { r.order.ForgetAges, r.claims = true, true }, nil},
 	{"do not end a command with claims in time", func(r *options) { r.order.ForgetLimits, r.claims = true, true }, nil},
+	{"let $ mean another ID when it is claimed again", func(r *options) { r.order.ForgetIDs, r.reads = true, true }, nil},
+	{"let $ mean another ID when a read is sent again", func(r *options) {
+		r.order.ForgetIDs, r.reads, r.alone, r.restless = true, true, true, true
+	}, []mischief{joins, leaves, resets}},
+	{"serve one of those who wait for an entry", func(r *options) { r.oneReader, r.reads, r.restless = true, true, true }, nil},
 	{"do not return what was popped for who is gone", func(r *options) { r.noReturns, r.claims = true, true }, nil},
 }
 

@@ -14,15 +14,17 @@ import (
 const (
 	places = 4 // tracked partitions
 	// The keys of each: two that are set, one that is counted, two that only transactions set, to one
-	// value, two lists, and what a group has not read yet of a stream. That is a list, too: what is
-	// delivered leaves it. The value of a list is its place in world.lists.
+	// value, two lists, what a group has not read yet of a stream, and two journals. What a group has not
+	// read is a list, too: what is delivered leaves it. The value of a list is its place in world.lists.
 	keysPer    = elements + listsPer
 	ownKeys    = 2
 	counted    = 2
 	pair       = 3
 	elements   = 5
-	listsPer   = 3
-	stream     = 2 // which of the lists is a stream
+	listsPer   = poppable + journals
+	poppable   = 3
+	stream     = 2 // which of the lists is a stream that a group reads
+	journals   = 2 // behind the others, see journals_test.go
 	stallLimit = 500 * time.Millisecond
 )
 
@@ -31,16 +33,26 @@ type spot int
 
 func spotOf(k, list int) spot { return spot(k*listsPer + list) }
 
-func (s spot) place() int     { return int(s) / listsPer }
-func (s spot) key() int       { return elements + int(s)%listsPer }
-func (s spot) isStream() bool { return int(s)%listsPer == stream }
+func (s spot) place() int      { return int(s) / listsPer }
+func (s spot) key() int        { return elements + int(s)%listsPer }
+func (s spot) isStream() bool  { return int(s)%listsPer == stream }
+func (s spot) isJournal() bool { return int(s)%listsPer >= poppable }
 
 const spots = places * listsPer
 
+// popped is the n-th of all lists from which elements are popped.
+func poppedFrom(n int) spot { return spotOf(n/poppable, n%poppable) }
+
+// journal is one of a place.
+func journal(k, n int) spot { return spotOf(k, poppable+n) }
+
 // keys is how many keys a place has in this history.
 func (w *world) keys() int {
-	if w.claims {
+	switch {
+	case w.reads:
 		return keysPer
+	case w.claims:
+		return elements + poppable
 	}
 	return elements
 }

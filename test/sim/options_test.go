@@ -32,6 +32,10 @@ type options struct {
 	holds bool
 	// claims has clients wait for elements of lists, which others push.
 	claims bool
+	// reads has clients follow journals with XREAD, to which others add entries.
+	reads bool
+	// alone has each XREAD name journals of one partition.
+	alone bool
 	// restless has more happen in less time.
 	restless bool
 	rules
@@ -50,4 +54,5 @@ type rules struct {
 	noTurns      bool // a claim that is told that it is ready has no turn
 	ignoreTurns  bool // who is woken for one of its keys pops from another one where a claim has its turn
 	noReturns    bool // proxies keep what they have popped for a client that is gone
+	oneReader    bool // of those who wait for entries of a journal, one is served when there are some
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -181,14 +180,14 @@ func (x *proxy) message(database uint8, args [][]byte) any {
 			return popping{cmd: known(id), from: from, limit: time.Duration(seconds * float64(time.Second))}
 		}
 		if string(args[0]) == "XREADGROUP" {
-			streams := args[1+slices.IndexFunc(args, func(arg []byte) bool { return string(arg) == "STREAMS" }):]
-			from, id := x.w.parseKeys(streams[:len(streams)/2])
-			m := popping{cmd: known(id), from: from, once: string(args[4]) != "BLOCK"}
-			if !m.once {
-				millis, _ := strconv.Atoi(string(args[5]))
-				m.limit = time.Duration(millis) * time.Millisecond
-			}
-			return m
+			millis, keys, _ := parseRead(args[4:])
+			from, id := x.w.parseKeys(keys)
+			return popping{cmd: known(id), from: from, once: millis < 0, limit: time.Duration(max(0, millis)) * time.Millisecond}
+		}
+		if string(args[0]) == read.String() {
+			millis, keys, ids := parseRead(args[3:])
+			from, id := x.w.parseKeys(keys)
+			return reading{known(id), from, parseIDs(ids), time.Duration(max(0, millis)) * time.Millisecond, millis < 0}
 		}
 		return request{commandOf(args[1])}
 	}
@@ -196,7 +195,7 @@ func (x *proxy) message(database uint8, args [][]byte) any {
 	case member.VerbClaim:
 		claim, _ := member.ParseClaim(args[2:])
 		from, id := x.w.parseKeys(claim.Keys)
-		return claiming{known(id), from, claim.Waited, x.w.now}
+		return claiming{known(id), from, parseIDs(claim.IDs), claim.Waited, x.w.now}
 	case member.VerbPass:
 		pass, _ := member.ParsePass(args[2:])
 		at, id := x.w.parseKeys([][]byte{pass.Key})
@@ -235,7 +234,7 @@ func (e *pipeEnd) received(m any) {
 	}
 	p.Heard()
 	if p.IsOpening() {
-		p.AnswersLater = x.w.later || x.w.claims
+		p.AnswersLater = x.w.later || x.w.claims || x.w.reads
 		x.machine.Opened(p, x.w.now)
 		x.act()
 		return
@@ -243,7 +242,8 @@ func (e *pipeEnd) received(m any) {
 	r := p.Front()
 	switch m := m.(type) {
 	case later:
-		if !x.machine.Later(p, m.token, nil) {
+		m.settled.note()
+		if !x.machine.Later(p, m.token, m.settled.text()) {
 			x.w.violate("a token is out of step")
 		}
 	case pushed:
@@ -256,6 +256,11 @@ func (e *pipeEnd) received(m any) {
 		c, id := r.Part.(*census), r.ID
 		p.Pop()
 		c.answer(id, &m)
+	case readied:
+		m.settled.note()
+		part, id := r.Part, r.ID
+		p.Pop()
+		part.Done(id, m.raw)
 	case []byte:
 		part, id := r.Part, r.ID
 		p.Pop()

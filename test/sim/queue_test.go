@@ -24,6 +24,7 @@ type (
 	claiming struct { // DUNLIN CLAIM
 		cmd    *command
 		from   []spot // of one place
+		behind []int  // of journals: an ID for each
 		waited time.Duration
 		sent   time.Duration // when
 	}
@@ -62,6 +63,9 @@ type waiter struct {
 	since  time.Duration // by what the node was told
 	truly  time.Duration // by the way that its message took
 	told   time.Duration // when a claim was told that it is ready
+
+	behind  []int   // of journals: the ID behind which it waits in each
+	settled settled // and which of them were $
 }
 
 // list returns the elements of a list. The caller must not change it.
@@ -92,13 +96,18 @@ func (p *nodePipe) pop(m popping, late bool) {
 	case m.once:
 		p.c.send(1, nothing{})
 	default:
-		wt := p.wait(m.cmd, m.from, waiter{since: n.w.now, truly: n.w.now})
-		if m.limit > 0 {
-			n.w.after(n.p, m.limit, func() {
-				n.iterate(false)
-				n.leave(wt, nothing{})
-			})
-		}
+		p.waitFor(m.cmd, m.from, waiter{since: n.w.now, truly: n.w.now}, m.limit)
+	}
+}
+
+// waitFor has a command wait up to a limit, 0 for ever.
+func (p *nodePipe) waitFor(c *command, from []spot, as waiter, limit time.Duration) {
+	n, wt := p.n, p.wait(c, from, as)
+	if limit > 0 {
+		n.w.after(n.p, limit, func() {
+			n.iterate(false)
+			n.leave(wt, nothing{})
+		})
 	}
 }
 
@@ -120,7 +129,7 @@ func (p *nodePipe) claim(m claiming, late bool) {
 func (p *nodePipe) wait(c *command, from []spot, as waiter) *waiter {
 	p.token++
 	as.cmd, as.from, as.pipe, as.token = c, from, p, p.token
-	p.c.send(1, later{p.token})
+	p.c.send(1, later{p.token, as.settled})
 	for _, at := range from {
 		q := &p.n.queues[at]
 		i := len(q.waiters)
@@ -206,8 +215,16 @@ func (n *node) servePlace(k int, late bool) {
 // something, and where no claim has its turn, as in Redis: not from the one for which it is woken.
 func (n *node) serve(at spot, late bool) {
 	q, k := &n.queues[at], at.place()
-	for len(q.waiters) > 0 && q.turn == 0 && len(n.list(at)) > 0 &&
-		n.standing(n.looped, k) == ownership.Serving && !n.fenced && n.holds[k] == nil {
+	serves := func() bool {
+		return n.standing(n.looped, k) == ownership.Serving && !n.fenced && n.holds[k] == nil
+	}
+	if at.isJournal() {
+		if serves() {
+			n.serveReaders(at, late)
+		}
+		return
+	}
+	for len(q.waiters) > 0 && q.turn == 0 && len(n.list(at)) > 0 && serves() {
 		wt := q.waiters[0]
 		n.w.checkFirst(n, at, wt)
 		n.w.checkTold(n, at, wt)

@@ -18,18 +18,20 @@ const (
 	both // a transaction that sets the pair of keys
 	push
 	pop
+	add
+	read
 	flushAll
 	scan
 )
 
 func (k commandKind) String() string {
-	return [...]string{"GET", "SET", "INCR", "MSET", "RPUSH", "BLPOP", "FLUSHALL", "SCAN"}[k]
+	return [...]string{"GET", "SET", "INCR", "MSET", "RPUSH", "BLPOP", "XADD", "XREAD", "FLUSHALL", "SCAN"}[k]
 }
 
 func (k commandKind) everywhere() bool { return k >= flushAll }
 
 // repeatable reports whether the command may be executed twice.
-func (k commandKind) repeatable() bool { return k != incr && k != push }
+func (k commandKind) repeatable() bool { return k != incr && k != push && k != add }
 
 // pipeKey is what generations belong to.
 type pipeKey struct {
@@ -70,8 +72,11 @@ type (
 		addr      string
 	}
 	waitFor struct{ epoch uint64 }
-	later   struct{ token uint64 } // the reply comes with a push
-	pushed  struct {
+	later   struct { // the reply comes with a push
+		token   uint64
+		settled settled
+	}
+	pushed struct {
 		token uint64
 		reply any
 	}
@@ -111,7 +116,8 @@ func (e *nodeEnd) received(m any) {
 	}
 	_, isRequest := m.(request)
 	_, isPop := m.(popping)
-	isCommand := isRequest || isPop
+	_, isRead := m.(reading)
+	isCommand := isRequest || isPop || isRead
 	late := n.iterate(isCommand)
 	if o, ok := m.(pipeGreeting); ok {
 		e.open(n, o)
@@ -132,8 +138,14 @@ func (e *nodeEnd) received(m any) {
 		}
 	case popping:
 		p.pop(m, late)
+	case reading:
+		p.read(m, late)
 	case claiming:
-		p.claim(m, late)
+		if m.behind != nil {
+			p.claimEntries(m, late)
+		} else {
+			p.claim(m, late)
+		}
 	case passing:
 		n.endTurn(m.at, m.turn)
 		e.c.send(1, done{})
@@ -213,7 +225,7 @@ func (p *nodePipe) postpone(c *command, late bool) {
 	n, at := p.n, p.n.w.tracked[c.place]
 	p.token++
 	token := p.token
-	p.c.send(1, later{token})
+	p.c.send(1, later{token: token})
 	var reply any
 	if c.kind == get {
 		reply = p.execute(c, late)

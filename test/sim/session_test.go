@@ -26,6 +26,7 @@ type session struct {
 	client interface{ answered(*command, any) }
 
 	waits  *command      // a blocking one: no other is taken before its reply
+	ids    [][]byte      // of an XREAD; order.Claims put others in the place of $
 	claims *order.Claims // of that; nil: it has none
 	timer  int           // counts settings of their timer: older ones are void
 	parts  int           // requests of the blocking one that are not answered: several if it reads
@@ -58,7 +59,7 @@ func (s *session) take() {
 func (s *session) dispatch(c *command) bool {
 	m, now := s.x.machine, s.x.w.now
 	lane := common
-	if c.kind == pop {
+	if c.kind == pop || c.kind == read {
 		return s.block(c)
 	}
 	if c.large || c.kind.everywhere() {

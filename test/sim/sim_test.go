@@ -24,6 +24,7 @@ var forcible = map[string]func(*options){
 	"majority":  func(o *options) { o.majority = true },
 	"narrow":    func(o *options) { o.narrow = true },
 	"overflows": func(o *options) { o.overflows = true },
+	"reads":     func(o *options) { o.reads = true },
 	"restless":  func(o *options) { o.restless = true },
 }
 
@@ -41,6 +42,9 @@ var pinned = []struct {
 	{250, "a node that slept confirms its table with a newcomer that has it from this node",
 		func(o *options) { o.claims = true },
 		func(o *options) { o.office.AskNewcomers = true }},
+	{57, "what a node held when it died counts as handed over, and the copy of it is dropped",
+		func(o *options) { o.restless, o.copies = true, 2 },
+		func(o *options) { o.ownership.ForgetHeld = true }},
 	{1, "a node that slept serves again what those have served who are gone",
 		func(o *options) { o.script, o.copies = leaveSleeper, 2 },
 		func(o *options) { o.ownership.KeepUnconfirmed = true }},
@@ -63,7 +67,9 @@ func TestPinned(t *testing.T) {
 
 // seeded is the history of a seed as TestSim runs it.
 func seeded(seed uint64) options {
-	return options{seed: seed, overflows: seed%4 == 0, later: seed%2 == 1, holds: seed%4 == 1, claims: seed%3 == 0}
+	return options{
+		seed: seed, overflows: seed%4 == 0, later: seed%2 == 1, holds: seed%4 == 1, claims: seed%3 == 0, reads: seed%5 == 3,
+	}
 }
 
 // TestSim runs random histories and expects every promise to hold in all of them.

@@ -48,7 +48,7 @@ type command struct {
 	front  bool // it pushes to the front
 	client *client
 
-	// of a pop
+	// of a pop or an XREAD
 	wanted  []spot
 	limit   time.Duration // 0: none
 	claimed time.Duration // since when it has claims
@@ -56,6 +56,10 @@ type command struct {
 	pops    bool          // it has tried to pop for one of them
 	woken   bool          // by CLIENT UNBLOCK
 	slept   time.Duration // for how long its proxy had stood still before
+
+	// of an XREAD
+	behind  []int        // an ID for each of wanted
+	settled map[spot]int // which ID each $ means, as its proxy was told first
 
 	floors   [places][keysPer]int // what it must find at least
 	gens     [places]int          // at its beginning
@@ -118,12 +122,14 @@ func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) 
 		values[c.key]++
 	case push:
 		values[c.key] = w.withPushed(n, c)
+	case add:
+		values[c.key] = w.withEntry(n, c)
 	case flushAll:
 		values, e.clear = [keysPer]int{}, true
 	}
 	w.change(n, c, k, genuine, values, e)
-	if c.kind == push && genuine {
-		w.put(c)
+	if (c.kind == push || c.kind == add) && genuine {
+		w.put(n, c)
 	}
 	return values[c.key], t.gen
 }
@@ -335,7 +341,7 @@ func (w *world) begins(c *command) {
 // ends checks what a client is told.
 func (w *world) ends(c *command, reply any) {
 	c.answered = true
-	if w.apart() || c.kind == push || c.kind == pop {
+	if w.apart() || c.kind == push || c.kind == pop || c.kind == add || c.kind == read {
 		return
 	}
 	switch m := reply.(type) {

@@ -52,14 +52,20 @@ func (s *session) block(c *command) bool {
 		return false
 	}
 	s.begin(c)
-	s.waits = c
+	s.waits, s.ids = c, nil
+	for _, id := range c.behind {
+		s.ids = append(s.ids, appendID(id))
+	}
 	if inOne(c.wanted) {
 		m.Enter(&s.Session, common)
 		s.Block(now)
 		s.pop(c.wanted, c.limit, true)
 	} else {
 		want := member.Claim{Kind: member.List}
-		if c.reads() {
+		switch {
+		case c.kind == read:
+			want.Kind, want.IDs = member.Stream, s.ids
+		case c.reads():
 			want.Kind, want.Group, want.MinIdle = member.Group, []byte("g"), member.NoIdle
 		}
 		for _, at := range c.wanted {
@@ -78,32 +84,33 @@ func inOne(all []spot) bool {
 	return !slices.ContainsFunc(all, func(at spot) bool { return at.place() != all[0].place() })
 }
 
-// reads reports whether the command is an XREADGROUP, and not a BLPOP.
-func (c *command) reads() bool { return c.wanted[0].isStream() }
+// reads reports whether the command is an XREADGROUP or an XREAD, and not a BLPOP.
+func (c *command) reads() bool { return c.kind == read || c.wanted[0].isStream() }
 
-// pop submits a BLPOP or an XREADGROUP of lists of one place for the command that waits, up to a limit, 0 for ever. An
-// XREADGROUP waits only if blocks is true.
+// pop submits a BLPOP, an XREADGROUP or an XREAD of lists of one place for the command that waits, up to a limit, 0 for
+// ever. What reads waits only if blocks is true.
 func (s *session) pop(from []spot, limit time.Duration, blocks bool) {
 	x := s.x
-	var keys [][]byte
+	var keys, ids [][]byte
 	for _, at := range from {
-		keys = append(keys, x.w.keyOf(at, s.waits.id))
+		keys, ids = append(keys, x.w.keyOf(at, s.waits.id)), append(ids, []byte(">"))
+	}
+	millis := int64(-1)
+	if blocks {
+		millis = (limit + time.Millisecond - 1).Milliseconds()
 	}
 	var words [][]byte
 	switch {
 	case !s.waits.reads():
 		words = append([][]byte{[]byte("BLPOP")}, keys...)
 		words = append(words, strconv.AppendFloat(nil, limit.Seconds(), 'f', 6, 64))
+	case s.waits.kind == read:
+		for i, at := range from {
+			ids[i] = s.ids[slices.Index(s.waits.wanted, at)]
+		}
+		words = appendRead([][]byte{[]byte(read.String()), []byte("COUNT"), []byte("3")}, millis, keys, ids)
 	default:
-		words = [][]byte{[]byte("XREADGROUP"), []byte("GROUP"), []byte("g"), []byte("c")}
-		if blocks {
-			millis := (limit + time.Millisecond - 1).Milliseconds()
-			words = append(words, []byte("BLOCK"), strconv.AppendInt(nil, millis, 10))
-		}
-		words = append(append(words, []byte("STREAMS")), keys...)
-		for range keys {
-			words = append(words, []byte(">"))
-		}
+		words = appendRead([][]byte{[]byte("XREADGROUP"), []byte("GROUP"), []byte("g"), []byte("c")}, millis, keys, ids)
 	}
 	s.parts++
 	raw := resp.AppendRequest(nil, words...)
@@ -170,6 +177,7 @@ func (s *session) endClaims() {
 func (s *session) waited(reply any) (_ any, goesOn bool) {
 	x, c := s.x, s.waits
 	m, has := reply.(popped)
+	found, reads := reply.(portions)
 	if s.parts > 0 {
 		s.parts--
 	}
@@ -188,7 +196,10 @@ func (s *session) waited(reply any) (_ any, goesOn bool) {
 	if has {
 		x.w.arrives(c, m, false)
 	}
-	if _, no := reply.(failed); no || s.got == nil || has && s.got != (failed{}) {
+	if before, more := s.got.(portions); more && reads {
+		reply = append(slices.Clone(before), found...)
+	}
+	if _, no := reply.(failed); no || s.got == nil || (has || reads) && s.got != (failed{}) {
 		s.got = reply
 	}
 	if s.parts > 0 {

@@ -48,6 +48,7 @@ type world struct {
 
 	lists    [][]int          // of all times; the first is empty
 	elements map[int]*element // of which it is known what becomes of them
+	journals [spots][]int     // the entries of journals that everybody has to find
 
 	lines []string // the trace
 	fault string   // the first violation
