@@ -106,13 +106,13 @@ func TestConfigSetMemory(t *testing.T) {
 	c := dial(t, n.Addr())
 	c.want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \"allkeys-lru\"")
 	c.fillWith(1000, 20_000)
-	// A slow machine answers before the limit is reached, see shrinkPatience.
-	reaches := func(bytes string) {
+	reaches := func(bytes int64) { // a slow machine answers before, see shrinkPatience
 		t.Helper()
-		eventually(t, "the limit is "+bytes, func() bool { return c.do("CONFIG GET maxmemory") == "1) \"maxmemory\"\n2) \""+bytes+"\"" })
+		eventually(t, fmt.Sprint("the limit is ", bytes), func() bool { return n.MaxMemory() == bytes })
 	}
 	c.want("CONFIG SET maxmemory 8mb", "OK")
-	reaches("8388608")
+	c.want("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"8388608\"")
+	reaches(8 << 20)
 	eventually(t, "what is used fits", func() bool { return n.engine.Used() <= 8<<20 })
 	c.want("CONFIG SET maxmemory-policy noeviction", "OK")
 	if info := c.do("INFO memory"); !strings.Contains(info, "maxmemory_policy:noeviction") || !strings.Contains(info, "maxmemory:8388608") {
@@ -122,7 +122,8 @@ func TestConfigSetMemory(t *testing.T) {
 		t.Error("a full node stores more although nothing may be evicted")
 	}
 	c.want("CONFIG SET maxmemory 6mb", "OK") // below what is used, as in Redis
-	reaches("6291456")
+	c.want("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"6291456\"")
+	reaches(6 << 20)
 	if stored := c.fillWith(10_000, 1000); stored == 1000 {
 		t.Error("a node over its limit stores more")
 	}
@@ -179,8 +180,8 @@ func TestCheckPart(t *testing.T) {
 	}
 }
 
-// TestLowerLimitAnswersSoon: CONFIG SET maxmemory is answered while the node still evicts, and a
-// later one counts at once.
+// TestLowerLimitAnswersSoon: CONFIG SET maxmemory is answered while the node still evicts, CONFIG
+// GET shows what was asked for, and a later limit counts at once.
 func TestLowerLimitAnswersSoon(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Memory = 64 << 20 })
 	c := dial(t, n.Addr())
@@ -200,6 +201,7 @@ func TestLowerLimitAnswersSoon(t *testing.T) {
 	if used := n.engine.Used(); used < 16<<20 {
 		t.Errorf("all but %d bytes are evicted, though a shard is locked", used)
 	}
+	c.want("CONFIG GET maxmemory", "1) \"maxmemory\"\n2) \"8388608\"")
 	c.want("CONFIG SET maxmemory 32mb", "OK")
 	held.Unlock()
 	locked = false

@@ -281,7 +281,7 @@ func (n *Node) newSession() {
 	start := time.Now()
 	n.settings = config.New(config.Options{
 		Bind: host, Port: port, MaxClients: n.cfg.MaxClients, Databases: n.cfg.Databases, Policy: n.cfg.Eviction,
-		MaxMemory: n.engine.MaxBytes, SetMaxMemory: n.setMemory, CheckMaxMemory: n.checkMemory,
+		MaxMemory: n.engine.Limit, SetMaxMemory: n.setMemory, CheckMaxMemory: n.checkMemory,
 		SetPolicy: n.setEviction, ResetStats: n.resetStats,
 		Changed: n.obeySettings, SetCluster: n.setCluster,
 	})

@@ -27,7 +27,7 @@ type Options struct {
 
 	// Hooks run in the goroutine of the CONFIG command and must not block a loop. CONFIG SET
 	// refuses the parameter of a setter that is nil.
-	MaxMemory    func() int64            // the present limit in bytes; nil: 0
+	MaxMemory    func() int64            // the limit that was set last, in bytes; nil: 0
 	SetMaxMemory func(bytes int64) error // CONFIG SET maxmemory
 	// CheckMaxMemory returns the error with which SetMaxMemory would refuse; nil: it refuses nothing
 	// that can be foreseen.

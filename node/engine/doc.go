@@ -251,10 +251,10 @@
 //
 // # What is simple on purpose
 //
-// Sparse pages of indexes are gathered when an eighth of all would go (index_gather.go), by walking
-// all indexes of a shard. Pages of records are compacted only to make room. With VolatileTTL the
-// clocks look for the record that expires first among the next sixteen, and the small queue is only
-// emptied. Heads do not move, so a page of heads is free only when its last value is. A value with
-// parts enters the roots' clock at once, without a trial in the small queue. A directory keeps its
-// nodes until the highest numbers are freed.
+// Sparse pages of indexes are gathered, in slices, when an eighth of all would go
+// (index_gather.go), by walking all indexes of a shard. Pages of records are compacted only to make
+// room. With VolatileTTL the clocks look for the record that expires first among the next sixteen,
+// and the small queue is only emptied. Heads do not move, so a page of heads is free only when its
+// last value is. A value with parts enters the roots' clock at once, without a trial in the small
+// queue. A directory keeps its nodes until the highest numbers are freed.
 package engine

@@ -11,18 +11,38 @@ const (
 	// gatherShare: gathering is worth it when the pages that would be freed are at least a
 	// gatherShare-th of the bytes of the indexes.
 	gatherShare = 8
-	// gatherAtOnce is how many granules are looked at under one lock: up to 50 µs.
+	// gatherAtOnce is how many granules are looked at under one lock, chooseAtOnce how many pages,
+	// and gainsAtOnce how many pages go back to the system there, about: up to 50 µs.
 	gatherAtOnce = 128
+	chooseAtOnce = 64
+	gainsAtOnce  = 4
 )
 
-// gathering is a walk through the indexes of a shard.
+// gathering chooses pages, walks through the indexes of a shard, and puts back into their lists
+// those of the pages that are still there.
 type gathering struct {
-	mark    mark  // of the shard
+	mark  mark // of the shard
+	stage gatheringStage
+
+	class  int    // of cells, whose pages are being chosen
+	begun  bool   // with the class
+	page   uint32 // the next one, 0 behind the last
+	free   uint32 // cells of the class on pages that stay
+	toMove uint32 // cells of the class that need one
+
 	chains  bool  // overflow buckets are to be moved
 	table   uint8 // the database of the index in hand
 	at      int   // the index in hand: a partition's number in the shard, twice, and one more for its crowd
 	granule uint32
 }
+
+type gatheringStage uint8
+
+const (
+	choosing gatheringStage = iota
+	moving
+	ending
+)
 
 // gather frees sparse pages of the shard's indexes, if there are enough of them.
 func (ix *indexes) gather() {
@@ -33,48 +53,40 @@ func (ix *indexes) gather() {
 	}
 }
 
-// beginGathering chooses the pages that are to go, and reports whether it is worth it. They are in no
-// list meanwhile.
-func (ix *indexes) beginGathering() (w gathering, worthIt bool) {
+// beginGathering is the first slice. It reports whether there is more to do: with few pages it
+// knows at once whether gathering is worth it.
+func (ix *indexes) beginGathering() (w gathering, more bool) {
 	ix.s.mu.Lock()
 	defer ix.s.mu.Unlock()
-	if ix.gathering {
+	if ix.gathering || !ix.mayBeWorthIt() {
 		return w, false
-	}
-	ix.leaving = ix.leaving[:0]
-	for class := range numClasses {
-		ix.chooseLeaving(class)
-	}
-	if n := int64(len(ix.leaving) * ix.s.e.pool.pageSize); n == 0 || gatherShare*n < ix.s.sums.Index {
-		return w, false
-	}
-	w.mark = ix.s.mark
-	for _, pg := range ix.leaving {
-		p := &ix.s.e.pool.pages[pg]
-		w.chains = w.chains || ix.s.e.classes.size(int(p.class)) == bucketSize
-		ix.s.slabs.unlinkRoom(pg)
-		p.leaving = true
 	}
 	ix.gathering = true
-	return w, true
+	ix.leaving = ix.leaving[:0]
+	w.mark = ix.s.mark
+	ix.choose(&w)
+	if w.stage == ending {
+		more = !ix.endGathering()
+	} else {
+		more = true
+	}
+	return w, more
 }
 
-// chooseLeaving chooses pages of a class that are at most half full, as many as there are free
-// cells for on others.
-func (ix *indexes) chooseLeaving(class int) {
-	perPage := ix.s.e.classes.perPage[class]
-	free, toMove := ix.s.slabs.kinds[index].classes[class].cells, uint32(0)
-	if free < perPage {
-		return
-	}
-	for pg := ix.s.slabs.kinds[index].classes[class].room; pg != 0; pg = ix.s.e.pool.pages[pg].next {
-		live := uint32(ix.s.e.pool.pages[pg].live)
-		if 2*live <= perPage && free >= perPage+toMove {
-			free -= perPage - live
-			toMove += live
-			ix.leaving = append(ix.leaving, pg)
+// mayBeWorthIt reports whether there are as many free cells as the pages that would be freed have,
+// and so spares most calls the look at pages.
+func (ix *indexes) mayBeWorthIt() bool {
+	pages := int64(0)
+	for class := range numClasses {
+		if n := ix.s.e.classes.perPage[class]; n > 0 {
+			pages += int64(ix.s.slabs.kinds[index].classes[class].cells / n)
 		}
 	}
+	return ix.isWorthIt(pages)
+}
+
+func (ix *indexes) isWorthIt(pages int64) bool {
+	return pages > 0 && gatherShare*pages*int64(ix.s.e.pool.pageSize) >= ix.s.sums.Index
 }
 
 // gatherSlice goes on with w, and reports whether there is more to do.
@@ -84,35 +96,100 @@ func (ix *indexes) gatherSlice(w *gathering) (more bool) {
 	if ix.s.mark != w.mark {
 		return false // a Reset took everything
 	}
+	switch w.stage {
+	case choosing:
+		ix.choose(w)
+	case moving:
+		ix.moveSome(w)
+	default:
+		return !ix.endGathering()
+	}
+	return true
+}
+
+// choose goes on with choosing the pages that are to go. They are in no list meanwhile.
+func (ix *indexes) choose(w *gathering) {
+	for looks := 0; w.class < numClasses; w.class, w.begun = w.class+1, false {
+		if c := &ix.s.slabs.kinds[index].classes[w.class]; !w.begun {
+			w.begun, w.page, w.free, w.toMove = true, c.room, c.cells, 0
+		}
+		if w.free < ix.s.e.classes.perPage[w.class] {
+			continue
+		}
+		for ; w.page != 0 && ix.hasRoom(w.page, w.class); looks++ {
+			if looks == chooseAtOnce {
+				return
+			}
+			ix.chooseNext(w)
+		}
+	}
+	if w.stage = ending; ix.isWorthIt(int64(len(ix.leaving))) {
+		w.stage = moving
+	}
+}
+
+// hasRoom reports whether a page is in the list of a class. One that is not there any more ends the
+// class: the next gathering comes to the others.
+func (ix *indexes) hasRoom(pg uint32, class int) bool {
+	p := &ix.s.e.pool.pages[pg]
+	return p.mark() == ix.s.mark && p.kind == index && int(p.class) == class && !p.leaving &&
+		uint32(p.live) < ix.s.e.classes.perPage[class]
+}
+
+// chooseNext chooses the next page of the class if it is at most half full, and if there are enough
+// free cells on others.
+func (ix *indexes) chooseNext(w *gathering) {
+	pg := w.page
+	p := &ix.s.e.pool.pages[pg]
+	w.page = p.next
+	perPage, live := ix.s.e.classes.perPage[w.class], uint32(p.live)
+	if 2*live > perPage || w.free < perPage+w.toMove {
+		return
+	}
+	w.free -= perPage - live
+	w.toMove += live
+	w.chains = w.chains || ix.s.e.classes.size(w.class) == bucketSize
+	ix.s.slabs.unlinkRoom(pg)
+	p.leaving = true
+	ix.leaving = append(ix.leaving, pg)
+}
+
+// moveSome goes on with the walk through the indexes.
+func (ix *indexes) moveSome(w *gathering) {
+	gains := ix.s.gains + gainsAtOnce
 	for budget := gatherAtOnce; w.table < Databases; w.table, w.at = w.table+1, 0 {
 		table := ix.s.tableInUse(w.table)
 		for budget > 0 && w.at < 2*len(table) {
-			budget = ix.gatherIndex(w, &table[w.at/2], budget)
+			budget = ix.gatherIndex(w, &table[w.at/2], budget, gains)
 		}
 		if w.at < 2*len(table) {
-			return true
+			return
 		}
 	}
-	ix.endGathering()
-	return false
-}
-
-func (ix *indexes) endGathering() {
 	for h := &ix.spare; *h != 0; h = &ix.cells.bucket(*h, 0).next {
 		ix.relocate(h)
 	}
-	for _, pg := range ix.leaving {
-		// What is still there has cells of dropped partitions, or others were given the free cells.
+	w.stage = ending
+}
+
+// endGathering puts the next pages back, and reports whether those were the last ones. What is
+// still there has cells of dropped partitions, or others were given the free cells.
+func (ix *indexes) endGathering() (whole bool) {
+	first := max(0, len(ix.leaving)-chooseAtOnce)
+	for _, pg := range ix.leaving[first:] {
 		if p := &ix.s.e.pool.pages[pg]; p.mark() == ix.s.mark && p.leaving {
 			p.leaving = false
 			ix.s.slabs.linkRoom(pg)
 		}
 	}
-	ix.gathering = false
+	ix.leaving = ix.leaving[:first]
+	ix.gathering = first > 0
+	return first == 0
 }
 
-// gatherIndex goes on with an index of p, and returns what is left of the budget, in granules.
-func (ix *indexes) gatherIndex(w *gathering, p *partition, budget int) int {
+// gatherIndex goes on with an index of p, and returns what is left of the budget, in granules. It
+// ends when the shard has had so many gains.
+func (ix *indexes) gatherIndex(w *gathering, p *partition, budget int, gains uint64) int {
 	if w.at%2 == 1 {
 		if p = ix.cells.crowd(p); p == nil {
 			w.at++
@@ -120,7 +197,7 @@ func (ix *indexes) gatherIndex(w *gathering, p *partition, budget int) int {
 		}
 	}
 	for ; w.granule<<granuleShift < p.buckets; w.granule++ {
-		if budget == 0 {
+		if budget == 0 || ix.s.gains >= gains {
 			return 0
 		}
 		budget--

@@ -101,3 +101,39 @@ func TestGatherInSlices(t *testing.T) {
 		}
 	})
 }
+
+// However many pages are to go, each lock is for a few: they are chosen, emptied and put back a few
+// at a time.
+func TestGatherLocksForFewPages(t *testing.T) {
+	const keys, shards = 600, 8
+	e := open(t, Config{MaxBytes: 31 << 20, Shards: shards, Seed: 4711}) // pages of 16 KiB
+	for i := range keys {
+		for p := uint16(0); p < Partitions; p += shards {
+			mustSet(t, e, p, fmt.Sprint(i), nil)
+		}
+	}
+	for p := uint16(0); p < Partitions; p += shards {
+		if p%(16*shards) != 0 {
+			e.Drop(p)
+		}
+	}
+	s := &e.shards[0]
+	chosen, freed := 0, 0
+	w, more := s.indexes.beginGathering()
+	for more {
+		leaving, gains, stage := len(s.indexes.leaving), s.gains, w.stage
+		more = s.indexes.gatherSlice(&w)
+		chosen = max(chosen, len(s.indexes.leaving))
+		if n := len(s.indexes.leaving) - leaving; max(n, -n) > chooseAtOnce {
+			t.Errorf("stage %d: %d pages in one slice, want at most %d", stage, n, chooseAtOnce)
+		}
+		if n := int(s.gains - gains); n > 2*gainsAtOnce {
+			t.Errorf("stage %d: %d pages are given back in one slice", stage, n)
+		}
+		freed += int(s.gains - gains)
+	}
+	e.checkSums(t)
+	if chosen <= 2*chooseAtOnce || freed < chosen/2 {
+		t.Errorf("%d pages were chosen and %d freed: too few to see", chosen, freed)
+	}
+}

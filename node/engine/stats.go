@@ -71,8 +71,12 @@ func (e *Engine) Replies() int64 { return e.large.replies.Load() }
 // have.
 func (e *Engine) PinsCrowd() bool { return 4*e.large.pinned.Load() > e.reclaimable() }
 
-// MaxBytes is the limit. Unlike Stats it takes no lock.
+// MaxBytes is the limit in force. While SetMaxBytes frees memory for a lower limit, it comes down
+// to Limit. Unlike Stats it takes no lock.
 func (e *Engine) MaxBytes() int64 { return e.pool.max.Load() }
+
+// Limit is the limit that was set last.
+func (e *Engine) Limit() int64 { return e.limit.Load() }
 
 // Used is how many bytes are counted towards the limit. Unlike Stats it takes no lock.
 func (e *Engine) Used() int64 { return e.pool.used.Load() }

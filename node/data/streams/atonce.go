@@ -7,7 +7,7 @@ package streams
 const (
 	checkedAtOnce   = 2048 // IDs that are parsed
 	changedAtOnce   = 64   // entries and pending entries that are changed by their IDs
-	groupsAtOnce    = 256  // in which a reference is looked for
+	refSteps        = 256  // of a look for references, and of what is deleted then
 	deliveredAtOnce = 64   // entries
 	scannedAtOnce   = 2048 // steps of a look for what is idle: pending entries
 	claimSteps      = 320  // of a claim

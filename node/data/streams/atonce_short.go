@@ -5,7 +5,7 @@ package streams
 const (
 	checkedAtOnce   = 3
 	changedAtOnce   = 3
-	groupsAtOnce    = 3
+	refSteps        = 3
 	deliveredAtOnce = 2
 	scannedAtOnce   = 2 * existsCost
 	claimSteps      = 3 * (lookCost + claimCost)

@@ -44,18 +44,17 @@ func deleteNamed(r *exec.Request, options int, ofGroup bool) {
 		r.Out = resp.AppendArray(r.Out, len(a.ids))
 		n.headed = true
 	}
-	steps := groupsAtOnce
-	done := n.each(a.ids, func(id ID) bool {
-		o, whole := noEntry, true
-		if found {
-			o, whole = n.delete(&s, id, &steps, ofGroup, &g)
-		}
-		if whole {
-			r.ReplyInt(int64(o))
-		}
-		return whole
-	})
-	if found && !s.closeOrFail(begun, nil) {
+	of := &g
+	if !ofGroup {
+		of = nil
+	}
+	done := false
+	if !found {
+		done = n.each(a.ids, func(ID) bool {
+			r.ReplyInt(int64(noEntry))
+			return true
+		})
+	} else if done = n.delete(&s, of, a.ids); !s.closeOrFail(begun, nil) {
 		return
 	}
 	if !done {
@@ -68,23 +67,28 @@ func deleteNamed(r *exec.Request, options int, ofGroup bool) {
 	locks.Whole()
 }
 
-// delete deletes an entry for XDELEX or, ofGroup, XACKDEL. whole is false if it goes on in another run.
-func (n *named) delete(s *stream, id ID, steps *int, ofGroup bool, g *group) (o outcome, whole bool) {
-	if ofGroup && !n.acked {
-		if !s.ack(g, id) {
-			return noEntry, true
+// delete deletes the entries of one run, answers their outcomes, and reports whether that was all.
+// g is the group of XACKDEL.
+func (n *named) delete(s *stream, g *group, ids [][]byte) (done bool) {
+	if n.batch == nil {
+		next := make([]ID, 0, changedAtOnce)
+		for _, arg := range ids[n.done:min(n.done+changedAtOnce, len(ids))] {
+			id, _ := parseID(arg, 0)
+			next = append(next, id)
 		}
-		n.acked = true
+		n.begin(next)
 	}
-	if o, whole = n.remove(s, id, steps); !whole {
-		return 0, false
+	steps := refSteps
+	whole := n.advance(s, g, &steps, func(o outcome, deleted bool) bool {
+		if deleted {
+			n.sum++
+		}
+		s.r.ReplyInt(int64(o))
+		return true
+	})
+	if whole {
+		n.done += len(n.ids)
+		n.batch = nil
 	}
-	n.acked = false
-	switch {
-	case o == entryDeleted:
-		n.sum++
-	case ofGroup && o == noEntry: // the entry was deleted before
-		o = entryDeleted
-	}
-	return o, true
+	return n.done == len(ids)
 }

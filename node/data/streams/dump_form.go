@@ -119,8 +119,8 @@ func (b *big) longAt(x *packedEntry) long {
 }
 
 func (s *snapshot) allGroups() (done bool) {
-	full := false
-	next := s.eachNumber(s.at.group+1, dumpLooks, func(g group) bool {
+	full, looks := false, dumpLooks
+	next := s.eachNumber(s.at.group+1, &looks, func(g group) bool {
 		if full = s.full(); full {
 			return false
 		}

@@ -209,36 +209,63 @@ func (b *big) destroyGroup(g *group) {
 // overdue is a time that has passed: a stream with groups that are gone is due.
 const overdue = 1
 
-// referenced reports whether an entry is pending in a group, or not delivered to one yet. It looks at no
-// more than atMost groups, from number from on, and returns the number where to go on; next is 0 if it has
-// looked at all of them, or found one.
-func (b *big) referenced(id ID, from uint32, atMost int) (yes bool, next uint32) {
-	next = b.eachNumber(from, atMost, func(g group) bool {
-		if yes = g.last.less(id); !yes && g.pending > 0 {
-			_, yes = b.pending(&g, id)
-		}
-		return !yes
-	})
-	if yes {
-		next = 0
-	}
-	return yes, next
-}
-
-// eachNumber calls f for atMost groups in the order of their numbers, until f returns false, and returns
-// where to go on, 0 at the end.
-func (b *big) eachNumber(from uint32, atMost int, f func(g group) bool) (next uint32) {
+// eachNumber calls f for groups in the order of their numbers, until f returns false. It takes a
+// step for each, and ends when there are none left. It returns where to go on, 0 at the end.
+func (b *big) eachNumber(from uint32, steps *int, f func(g group) bool) (next uint32) {
 	m := b.keys()
 	var key mapKey
 	for c := m.Seek(key.of(keyGroup, from)); c.HasPrefix([]byte{keyGroup}); c.Next() {
 		var at mapKey
 		number := binary.BigEndian.Uint32(c.AppendKey(at[:0])[1:])
-		if atMost--; atMost < 0 {
+		if *steps <= 0 {
 			return number
 		}
+		*steps--
 		if r := groupRecord(c.Value()); !r.isGone() && !f(b.groupOf(number, r)) {
 			return number + 1
 		}
 	}
 	return 0
+}
+
+// pendingIn looks for the next group, from the one on with which the batch goes on, in which
+// entries of the batch are pending, and returns these, a bit each, and the group behind it, or 0.
+// It takes steps like eachNumber, and for each look for an ID. The batch learns what was not
+// delivered to the groups.
+func (b *big) pendingIn(of *batch, steps *int) (g group, found uint64, next uint32) {
+	next = b.eachNumber(of.from, steps, func(x group) bool {
+		if x.last.less(of.undelivered) {
+			of.undelivered = x.last
+		}
+		if x.pending > 0 {
+			g, found = x, b.pendingOf(&x, of, steps)
+		}
+		return found == 0
+	})
+	return g, found, next
+}
+
+// pendingOf returns which entries of a batch are pending in a group, a bit each.
+func (b *big) pendingOf(g *group, of *batch, steps *int) (found uint64) {
+	m := b.keys()
+	var key, at, prefix mapKey
+	front := prefix.of(keyPending, g.number)
+	for order := of.order; len(order) > 0; {
+		*steps--
+		c := m.Seek(key.pending(g.number, of.ids[order[0]]))
+		for near := true; near && len(order) > 0; c.Next() {
+			if !c.HasPrefix(front) {
+				return found
+			}
+			id := keyID(c.AppendKey(at[:0])[len(front):])
+			near = !id.less(of.ids[order[0]])
+			for len(order) > 0 && !id.less(of.ids[order[0]]) {
+				if of.ids[order[0]] == id {
+					found |= 1 << order[0]
+				}
+				order = order[1:]
+			}
+		}
+	}
+	return found
 }

@@ -210,7 +210,8 @@ func (b *big) check() error {
 		return fmt.Errorf("a stream has entries, blocks and parts %d, counted %d", want, got)
 	}
 	keys := blocks + 2*b.groups()
-	b.eachNumber(0, math.MaxInt, func(g group) bool {
+	all := math.MaxInt
+	b.eachNumber(0, &all, func(g group) bool {
 		keys += 2*g.consumers + 2*g.pending
 		return true
 	})

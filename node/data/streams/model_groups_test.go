@@ -56,11 +56,7 @@ func (m *rig) stepGroup(s *stream) {
 	case n < 20:
 		m.createConsumer(s, &g, want)
 	case n < 26:
-		if id := m.someID(); m.r.IntN(4) == 0 {
-			m.dereference(s, id)
-		} else if yes, _ := s.referenced(id, 0, 1000); yes != m.want.refers(id) {
-			m.tb.Fatalf("entry %v is referenced: %t", id, yes)
-		}
+		m.look(s)
 	default:
 		m.stepConsumer(s, &g, want)
 	}
@@ -75,21 +71,36 @@ func (m *modelStream) refers(id ID) bool {
 	return false
 }
 
-func (m *rig) dereference(s *stream, id ID) {
-	want, got := 0, 0
-	for _, g := range m.want.groups {
-		if _, there := g.pending[id]; there {
-			delete(g.pending, id)
-			want++
+// look looks for references to a few entries, and mostly leaves them.
+func (m *rig) look(s *stream) {
+	ids := make([]ID, 1+m.r.IntN(5))
+	for i := range ids {
+		ids[i] = m.someID()
+	}
+	d := removal{refs: acked}
+	if m.r.IntN(4) == 0 {
+		d.refs = delRef
+	}
+	d.begin(ids)
+	for whole := false; !whole; {
+		steps := 1 + m.r.IntN(10)
+		whole = d.look(s, &steps)
+	}
+	if d.refs == acked {
+		for i, id := range ids {
+			if yes := d.pending&(1<<i) != 0 || d.undelivered.less(id); yes != m.want.refers(id) {
+				m.tb.Fatalf("entry %v is referenced: %t", id, yes)
+			}
 		}
+		return
 	}
-	for next, first := uint32(0), true; first || next != 0; first = false {
-		var removed int
-		removed, next = s.dereference(id, next, 1+m.r.IntN(3))
-		got += removed
-	}
-	if got != want {
-		m.tb.Fatalf("%d references to %v, want %d", got, id, want)
+	for name, want := range m.want.groups {
+		for _, id := range ids {
+			delete(want.pending, id)
+		}
+		if g, _ := s.group([]byte(name)); g.pending != len(want.pending) {
+			m.tb.Fatalf("%d entries are pending in %q, want %d", g.pending, name, len(want.pending))
+		}
 	}
 }
 

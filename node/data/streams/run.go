@@ -64,7 +64,6 @@ type named struct {
 	// Of XDELEX and XACKDEL.
 	removal
 	headed bool // the header of the reply is there
-	acked  bool // the present ID is acknowledged
 }
 
 // take returns what earlier runs of the command have left.

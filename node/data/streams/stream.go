@@ -137,16 +137,6 @@ func (v *view) eachGroup(after []byte, f func(g *group) bool) {
 	}
 }
 
-// referenced reports whether an entry is pending in a group, or not delivered to one yet. It looks at no
-// more than atMost groups, from number from on, and returns the number where to go on; next is 0 if it has
-// looked at all of them, or found one.
-func (v *view) referenced(id ID, from uint32, atMost int) (yes bool, next uint32) {
-	if !v.isBig {
-		return false, 0
-	}
-	return v.big.referenced(id, from, atMost)
-}
-
 // stream is the value of a key while a handler uses it, under one lock. Its view reads what the changes so
 // far have left. A handler that has changed a stream calls close before it unlocks.
 type stream struct {

@@ -44,30 +44,6 @@ func (s *stream) destroyGroup(g *group) {
 	}
 }
 
-// dereference removes an entry from what is pending in all groups. from, atMost and next are like those of
-// referenced.
-func (s *stream) dereference(id ID, from uint32, atMost int) (removed int, next uint32) {
-	if !s.isBig {
-		return 0, 0
-	}
-	for next = from; atMost > 0; {
-		var g group
-		found := false
-		next = s.eachNumber(next, atMost, func(x group) bool {
-			atMost--
-			g, found = x, x.pending > 0
-			return !found
-		})
-		if found && s.ack(&g, id) {
-			removed++
-		}
-		if !found || next == 0 {
-			break
-		}
-	}
-	return removed, next
-}
-
 // createConsumer makes a consumer, of which there is none with this name; seen is now, active never. The
 // error may be errLongName.
 func (s *stream) createConsumer(g *group, name []byte, now int64) (c consumer, err error) {

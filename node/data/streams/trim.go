@@ -2,6 +2,7 @@ package streams
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -102,24 +103,42 @@ func (c *cut) runOneByOne(s *stream) (done bool) {
 
 // removeSome removes entries of one run.
 func (c *cut) removeSome(s *stream) (done bool) {
-	var buffer [changedAtOnce]ID
-	steps := groupsAtOnce
-	ids := s.idsFrom(c.at, buffer[:])
-	for _, id := range ids {
-		if c.byID && !id.less(c.minID) || !c.byID && s.len() <= c.maxLen {
+	if c.batch == nil {
+		ids := c.nextIDs(s)
+		if len(ids) == 0 {
 			return true
 		}
-		c.at = id
-		o, whole := c.remove(s, id, &steps)
-		if !whole {
-			return false
-		}
-		if o == entryDeleted && c.count(1) {
-			return true
-		}
-		if c.at, whole = id.next(); !whole {
-			return true
+		c.begin(ids)
+	}
+	steps := refSteps
+	whole := c.advance(s, nil, &steps, func(_ outcome, deleted bool) bool {
+		done = deleted && c.count(1) || !c.byID && s.len() <= c.maxLen
+		return !done
+	})
+	if whole && !done {
+		var more bool
+		c.at, more = c.ids[len(c.ids)-1].next()
+		c.batch, done = nil, !more
+	}
+	return done
+}
+
+// nextIDs returns the next entries that may be removed. What groups refer to stays with ACKED, so
+// there may be others in their place; with DELREF there are none.
+func (c *cut) nextIDs(s *stream) []ID {
+	n := changedAtOnce
+	if c.refs == delRef && !c.byID {
+		n = min(n, s.len()-c.maxLen)
+	}
+	if c.refs == delRef && c.limit > 0 {
+		n = min(n, c.limit)
+	}
+	ids := s.idsFrom(c.at, make([]ID, n))
+	if c.byID {
+		end := slices.IndexFunc(ids, func(id ID) bool { return !id.less(c.minID) })
+		if end >= 0 {
+			ids = ids[:end]
 		}
 	}
-	return len(ids) < len(buffer)
+	return ids
 }
