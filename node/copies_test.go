@@ -33,6 +33,15 @@ func startTrio(t *testing.T, change ...func(*Config)) (nodes [3]*Node, table *ri
 	return nodes, table, keyIn(t, table, 0)
 }
 
+// startLeveledTrio is startTrio in a cluster that has the level of this build.
+func startLeveledTrio(t *testing.T, change ...func(*Config)) (nodes [3]*Node, table *ring.Table, key string) {
+	t.Helper()
+	nodes, table, key = startTrio(t, change...)
+	table = altered(table, func(next *ring.Table) { next.Level = ring.Level })
+	install(t, table, nodes[:]...)
+	return nodes, table, key
+}
+
 // succeed closes the first node when its followers have what it has sent, and has the others obey the
 // table without it.
 func succeed(t *testing.T, nodes [3]*Node, table *ring.Table) {

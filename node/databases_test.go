@@ -426,10 +426,8 @@ func TestDatabasesNeedTheirLevel(t *testing.T) {
 // TestCopiesHaveAllDatabases: a follower gets the keys of all databases, in a snapshot and as they change, and serves
 // them when the owner is gone.
 func TestCopiesHaveAllDatabases(t *testing.T) {
-	nodes, table, key := startTrio(t)
+	nodes, table, key := startLeveledTrio(t)
 	p := partitionOf(key)
-	table = altered(table, func(next *ring.Table) { next.Level = ring.Level })
-	install(t, table, nodes[:]...)
 	a, b := dial(t, nodes[0].Addr()), dial(t, nodes[1].Addr())
 	large := bigValue(exec.RewriteFrom+5000, 3)
 	fill := func(c *client, tag string) {

@@ -115,10 +115,17 @@ func (n *Node) wasAbsent(doubted *ring.Table) bool {
 }
 
 // pause waits for d, or until the node closes.
-func (n *Node) pause(d time.Duration) {
+func (n *Node) pause(d time.Duration) { pauseFor(n.ctx, d) }
+
+// pauseFor waits for d, and reports false if ctx ends before.
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	end := time.NewTimer(d)
+	defer end.Stop()
 	select {
-	case <-n.ctx.Done():
-	case <-time.After(d):
+	case <-ctx.Done():
+		return false
+	case <-end.C:
+		return ctx.Err() == nil
 	}
 }
 

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -35,8 +33,6 @@ const (
 	gatherPatience = 5 * time.Second
 	// gathersAtOnce is how many such commands a node executes at a time. Others wait.
 	gathersAtOnce = 64
-	// loansAtOnce is how many keys one of them borrows at a time.
-	loansAtOnce = 8
 	// gatherCost is what an argument takes beside its bytes.
 	gatherCost = 128
 	// gatherTries is how often one begins anew because a key has changed meanwhile.
@@ -48,12 +44,14 @@ type gathers struct {
 	places    chan struct{} // of all
 	computing chan struct{} // of those that do not wait for others
 	asking    chan struct{} // of keys that are borrowed
-	reserved  sync.Pool     // of *reserved, for commands of other nodes
+	scratches scratches
+	homes     sync.Pool // of *home: as many as are used at a time, without a wait for others
+	reserved  sync.Pool // of *reserved, for commands of other nodes
 }
 
-func (g *gathers) open() {
+func (g *gathers) open(n *Node) {
 	g.places, g.computing = make(chan struct{}, gathersAtOnce), make(chan struct{}, max(1, runtime.NumCPU()/2))
-	g.asking = make(chan struct{}, gathersAtOnce)
+	g.asking, g.scratches.node = make(chan struct{}, gathersAtOnce), n
 }
 
 // gatherRun is a gathered command: an exec.Work.
@@ -71,10 +69,10 @@ type gatherRun struct {
 	charged  int64
 	deadline time.Time
 
-	reply  exec.Gathered
-	text   string // not empty: an error
-	moved  bool   // nothing was executed: this node is not the home any more
-	counts exec.Counters
+	reply        exec.Gathered
+	text         string // not empty: an error
+	moved        bool   // nothing was executed: this node is not the home any more
+	hits, misses uint64 // of keys in scratches
 }
 
 // Why a gathered command ends.
@@ -230,21 +228,24 @@ func (w *gatherRun) compute(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// answer answers with a reply, which is copied.
+// answer answers with a reply, which is copied. An error is returned.
 func (w *gatherRun) answer(reply []byte) error {
+	if resp.IsError(reply) {
+		return replyError(reply)
+	}
 	w.reply.Append(w.heap, reply) // or the reply is lost, and says so
 	return nil
 }
 
 // read executes a command that stores nothing.
 func (w *gatherRun) read(ctx context.Context) error {
-	s, _, err := w.borrowAll(ctx, nil)
-	if err != nil {
+	b := &borrowed{gatherRun: w}
+	defer b.end()
+	if err := b.borrow(ctx); err != nil {
 		return err
 	}
-	defer w.close(s)
 	return w.compute(ctx, func() error {
-		reply, err := s.do(ctx, w.args...)
+		reply, err := b.execute(ctx)
 		if err != nil {
 			return err
 		}
@@ -255,20 +256,19 @@ func (w *gatherRun) read(ctx context.Context) error {
 // store executes a command that stores its result.
 func (w *gatherRun) store(ctx context.Context) error {
 	key := w.args[w.dest]
-	s, before, err := w.borrowAll(ctx, key)
-	if err != nil {
+	b := &borrowed{gatherRun: w, dest: key}
+	defer b.end()
+	if err := b.borrow(ctx); err != nil {
 		return err
 	}
-	defer w.close(s)
 	var reply, dumped []byte
-	err = w.compute(ctx, func() (err error) {
-		s.stored = keyChange{}
-		if reply, err = s.do(ctx, w.args...); err != nil {
+	err := w.compute(ctx, func() (err error) {
+		if reply, err = b.execute(ctx); err != nil {
 			return err
 		}
 		reply = bytes.Clone(reply) // an error, a number, or OK
 		if !resp.IsError(reply) {
-			dumped, err = s.do(ctx, []byte("DUMP"), key)
+			dumped, err = b.scratch.do(ctx, []byte("DUMP"), key)
 		}
 		return err
 	})
@@ -280,10 +280,10 @@ func (w *gatherRun) store(ctx context.Context) error {
 	case resp.IsError(dumped):
 		return w.answer(dumped)
 	}
-	return w.atHome(ctx, s.stored, func(x *home) error {
+	return w.atHome(ctx, b.scratch.stored, func(x *home) error {
 		expireAt := int64(0)
-		if before != nil {
-			if expireAt = before.expireAt(x.Now); !bytes.Equal(x.version(key), before.Version) {
+		if b.before != nil {
+			if expireAt = b.before.expireAt(x.Now); !bytes.Equal(x.version(key), b.before.Version) {
 				return errKeyChanged
 			}
 		}
@@ -299,105 +299,13 @@ func (w *gatherRun) store(ctx context.Context) error {
 	})
 }
 
-// borrowAll returns a scratch with what the command's keys hold. It has the key dest, under which the command stores,
-// if the command reads it, too: before is then what it was lent as.
-func (w *gatherRun) borrowAll(ctx context.Context, dest []byte) (s *scratch, before *loan, err error) {
-	if s, err = w.node.newScratch(w.version, w.database, dest); err != nil {
-		return nil, nil, err
-	}
-	if before, err = w.borrowInto(ctx, s); err != nil {
-		w.close(s)
-		return nil, nil, err
-	}
-	return s, before, nil
-}
-
-// borrowInto borrows what borrowAll is about.
-func (w *gatherRun) borrowInto(ctx context.Context, s *scratch) (before *loan, err error) {
-	places, _ := w.cmd.AppendKeys(nil, w.args)
-	seen := make(map[string]struct{}, len(places))
-	merges := func(at int) bool { return at == w.dest && w.how == command.GatherMerge }
-	places = slices.DeleteFunc(places, func(at int) bool {
-		_, again := seen[string(w.args[at])]
-		if again || at == w.dest && !merges(at) {
-			return true
-		}
-		seen[string(w.args[at])] = struct{}{}
-		return false
-	})
-	err = w.borrowEach(ctx, places, merges, func(at int, l *loan) error {
-		if merges(at) {
-			before = l
-		}
-		return w.compute(ctx, func() error { return s.put(ctx, w.args[at], l) })
-	})
-	return before, err
-}
-
-// borrowEach borrows the keys that are these arguments, some at a time, and calls f with one loan after the other, as
-// they come. While clients have to wait for the loops, it borrows one at a time.
-func (w *gatherRun) borrowEach(
-	ctx context.Context, places []int, versioned func(at int) bool, f func(at int, l *loan) error,
-) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type lent struct {
-		at   int
-		loan *loan
-		err  error
-	}
-	come := make(chan lent)
-	left := newAllowance()
-	var next atomic.Int64
-	var askers sync.WaitGroup
-	for i := range min(loansAtOnce, len(places)) {
-		askers.Go(func() {
-			for i == 0 || !w.node.strained() {
-				n := int(next.Add(1)) - 1
-				if n >= len(places) {
-					return
-				}
-				l := lent{at: places[n]}
-				leave, err := enter(ctx, w.node.gathers.asking)
-				if l.err = err; err == nil {
-					l.loan, l.err = w.node.borrow(ctx, w.database, w.args[l.at], versioned(l.at), left)
-					leave()
-				}
-				come <- l
-			}
-		})
-	}
-	go func() {
-		askers.Wait()
-		close(come)
-	}()
-	for l := range come {
-		if err == nil {
-			if err = l.err; err == nil {
-				err = f(l.at, l.loan)
-			}
-			if err != nil {
-				cancel()
-			}
-		}
-		if l.loan != nil {
-			l.loan.end()
-		}
-	}
-	return err
-}
-
-// close closes a scratch, and keeps what was counted there.
-func (w *gatherRun) close(s *scratch) {
-	w.counts.Add(&s.Worker.Count)
-	s.close()
-}
-
 // Reply answers the command, on the loop.
 func (w *gatherRun) Reply(r *exec.Request) {
 	host := r.Host.(*request)
-	host.worker.Count.Add(&w.counts)
-	host.worker.Count.Commands[w.cmd.ID]++
+	count := &host.worker.Count
+	count.Hits, count.Misses = count.Hits+w.hits, count.Misses+w.misses
+	count.Commands[w.cmd.ID]++
+	r.Cmd = w.cmd
 	switch {
 	case w.moved:
 		host.refuse(w.slot, ring.Partition(w.slot))

@@ -29,11 +29,11 @@ func (w *gatherRun) atHome(ctx context.Context, stored keyChange, f func(x *home
 		early := false
 		err := w.compute(ctx, func() (err error) {
 			x := w.newHome(stored)
-			if other, early, err = x.enter(); other != nil || early || err != nil {
-				return err
+			if other, early, err = x.enter(); other == nil && !early && err == nil {
+				err = x.within(f)
 			}
-			defer x.leave()
-			return f(x)
+			w.node.giveHome(x)
+			return err
 		})
 		switch {
 		case err != nil:
@@ -48,11 +48,28 @@ func (w *gatherRun) atHome(ctx context.Context, stored keyChange, f func(x *home
 	}
 }
 
-func (w *gatherRun) newHome(stored keyChange) *home {
-	n := w.node
+// takeHome returns one that nobody uses, for some moments.
+func (n *Node) takeHome() *home {
+	if x, ok := n.gathers.homes.Get().(*home); ok {
+		return x
+	}
 	x := &home{hand: hand{node: n}}
 	x.equip(new(exec.Worker))
 	x.state.Executing = true
+	x.DumpForValkey = false // this build reads it
+	return x
+}
+
+// giveHome lets others have it. Behind a panic nobody has.
+func (n *Node) giveHome(x *home) {
+	x.EndScripted()
+	x.Announce, x.Hold, x.ctx = n.events.note, nil, nil
+	n.gathers.homes.Put(x)
+}
+
+func (w *gatherRun) newHome(stored keyChange) *home {
+	n := w.node
+	x := n.takeHome()
 	x.Partition, x.Database, x.Now = ring.Partition(w.slot), w.target, n.cfg.Group.UnixMilli()
 	x.ctx = &workContext{Context: n.ctx, node: n, partition: x.Partition, held: true, fences: n.fences.Load()}
 	x.Announce = func(class keyevent.Class, event string, database uint8, key []byte) {
@@ -118,6 +135,12 @@ func (x *home) restore(key, payload []byte, expireAt int64, replace bool) (reply
 
 // remove deletes a key.
 func (x *home) remove(key []byte) (reply []byte) { return x.call(x.ctx, []byte("DEL"), key) }
+
+// within calls f and ends the hold.
+func (x *home) within(f func(x *home) error) error {
+	defer x.leave()
+	return f(x)
+}
 
 // leave ends the hold.
 func (x *home) leave() {

@@ -102,6 +102,25 @@ func (l *loan) payload() []byte {
 	return l.small
 }
 
+// fill takes the whole payload, which is copied. If there is an error, nothing is kept of it.
+func (l *loan) fill(payload []byte) error {
+	to, err := l.begin(len(payload))
+	if err == nil {
+		_, err = to.Write(payload)
+	}
+	if err != nil {
+		l.drop()
+	}
+	return err
+}
+
+// drop is end for a loan that has not come about.
+func (l *loan) drop() {
+	l.end()
+	l.left.left.Add(int64(l.taken))
+	l.taken = 0
+}
+
 // end gives the memory back.
 func (l *loan) end() {
 	if l.staged.Live() {
@@ -118,9 +137,7 @@ func (n *Node) borrow(ctx context.Context, database uint8, key []byte, versioned
 	err := n.askOwner(ctx, database, key, func(addr string) (err error) {
 		l.Lent, err = n.lenders.borrow(ctx, addr, database, key, versioned, l.begin)
 		if err != nil {
-			l.end()
-			left.left.Add(int64(l.taken))
-			l.taken = 0
+			l.drop()
 		}
 		return err
 	})

@@ -121,6 +121,33 @@ func TestGatherInClosed(t *testing.T) {
 	}
 }
 
+// TestRenameWhileItIsBeingPinned: a key that is stored under its new name loses its old one, also in a database that is
+// closed by then.
+func TestRenameWhileItIsBeingPinned(t *testing.T) {
+	g := startCrossRig(t)
+	for _, c := range g.clients {
+		c.want("SELECT 8", "OK")
+	}
+	g.plain("SADD A p")
+	h := holdPartition(g.nodes[1], g.names["b"])
+	g.sendOf(8, 1, "RENAME A b")
+	g.lent(0, 1)
+	s, err := g.nodes[0].placing.Load().document.With(1, ring.Closing{Databases: ring.Databases(0).With(8), Name: "x"}.Changes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.nodes[0].ApplySettings(s) // the owner of the old name hears of it first
+	h.End()
+	if got := g.pipes[1].completed(); got != "OK" {
+		t.Errorf("RENAME answers %s", got)
+	}
+	g.wantKeys(2)
+	g.nodes[0].ApplySettings(nil)
+	g.clients[0].want("EXISTS "+g.names["A"], "(integer) 0")
+	g.clients[1].want("SCARD "+g.names["b"], "(integer) 1")
+	g.wantNothingLeft()
+}
+
 // TestOneSlotNoMore: a command whose keys share a slot while their database is pinned, and that is
 // sent again when it is not any more, is refused as any other whose keys lie in several slots.
 func TestOneSlotNoMore(t *testing.T) {

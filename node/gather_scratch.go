@@ -20,6 +20,7 @@ type scratch struct {
 	limit  int64 // of the engine; charged
 
 	database uint8 // that the command is about: here its keys are in database 0
+	halfway  bool  // a command was not executed to its end
 
 	stored keyChange // what the last command has done to the key that it stores under
 	key    []byte    // that key; nil: none
@@ -34,32 +35,44 @@ type keyChange struct {
 const (
 	// scratchBytes is the first limit of a scratch. It doubles when it is too little.
 	scratchBytes = 1 << 20
+	// scratchPages is how many of its pages keep their memory for the next command.
+	scratchPages = 8
 	// scratchWorker is what its hand takes in the Go heap, about.
 	scratchWorker = 32 << 10
 )
 
-// newScratch makes a scratch for a command that stores under key, if that is not nil. The caller closes it.
-func (n *Node) newScratch(version resp.Version, database uint8, key []byte) (*scratch, error) {
+// newScratch returns an empty scratch for a command that stores under key, if that is not nil. The caller closes it.
+func (n *Node) newScratch(version resp.Version, database uint8, key []byte) (s *scratch, err error) {
+	if s = n.gathers.scratches.take(); s == nil {
+		if s, err = n.makeScratch(); err != nil {
+			return nil, err
+		}
+	}
+	s.database, s.key, s.state.Version, s.Now = database, key, version, n.cfg.Group.UnixMilli()
+	s.Worker.Count.Hits, s.Worker.Count.Misses = 0, 0
+	t := s.engine.Lock(0, s.Now)
+	s.Hold = t.Hold()
+	t.Unlock()
+	return s, nil
+}
+
+func (n *Node) makeScratch() (*scratch, error) {
 	heap := heapBudget{n}
 	if !heap.Charge(scratchBytes + scratchWorker) {
 		return nil, textError(exec.ErrOOM)
 	}
 	e, err := engine.New(engine.Config{
-		MaxBytes: scratchBytes, Shards: 1, Policy: engine.NoEviction, Forms: types.Forms(),
+		MaxBytes: scratchBytes, Shards: 1, Policy: engine.NoEviction, Forms: types.Forms(), Warm: scratchPages,
 	})
 	if err != nil {
 		heap.Refund(scratchBytes + scratchWorker)
 		n.log.Warn("cannot make room for a command whose keys lie in several slots", "error", err)
 		return nil, textError(exec.ErrOOM)
 	}
-	s := &scratch{hand: hand{node: n}, engine: e, limit: scratchBytes, database: database, key: key}
+	s := &scratch{hand: hand{node: n}, engine: e, limit: scratchBytes}
 	s.equip(new(exec.Worker))
-	s.state.Executing, s.state.Version = true, version
-	s.Engine, s.Now = e, n.cfg.Group.UnixMilli()
-	s.Announce, s.DumpForValkey = s.note, false // this build reads what it dumps
-	t := e.Lock(0, s.Now)
-	s.Hold = t.Hold()
-	t.Unlock()
+	s.state.Executing = true
+	s.Engine, s.Announce, s.DumpForValkey = e, s.note, false // this build reads what it dumps
 	return s, nil
 }
 
@@ -76,12 +89,14 @@ func (s *scratch) note(class keyevent.Class, event string, _ uint8, key []byte) 
 
 // do executes a command, with as much memory as it needs and there is. Its reply is valid until the next one.
 func (s *scratch) do(ctx context.Context, args ...[]byte) (reply []byte, err error) {
+	s.halfway = true
 	for {
 		reply = s.call(ctx, args...)
 		if err := ctx.Err(); err != nil {
 			return nil, err // what it says may be nonsense
 		}
 		if !bytes.HasPrefix(reply, refusedOOM) || !s.grow() {
+			s.halfway = false
 			return reply, nil
 		}
 	}
@@ -113,13 +128,25 @@ func (s *scratch) put(ctx context.Context, key []byte, l *loan) error {
 	return err
 }
 
-// close gives everything back.
+// close empties the scratch, and keeps it for another command or gives its memory back.
 func (s *scratch) close() {
 	if s.later != nil { // behind a panic
 		s.later.End()
+		s.later = nil
 	}
 	s.EndScripted()
 	s.Hold.End()
+	s.Hold, s.key, s.stored = nil, nil, keyChange{}
+	if s.halfway || s.limit > scratchBytes {
+		s.free()
+		return
+	}
+	s.engine.Clear(0)
+	s.node.gathers.scratches.give(s)
+}
+
+// free gives the memory back.
+func (s *scratch) free() {
 	if err := s.engine.Close(); err != nil {
 		s.node.log.Warn("cannot give memory back", "error", err)
 	}

@@ -447,7 +447,7 @@ func TestMergeIntoAKeyThatChanges(t *testing.T) {
 	g.plain("PFADD a two")
 	h := holdPartition(g.nodes[1], g.names["a"])
 	g.pipes[0].send("DUNLIN GATHER " + g.words("PFMERGE D a", false))
-	g.lent(0, 1)
+	eventually(t, "what comes behind it is waited for", func() bool { return waitingFor(t, g.nodes[1], h) == 1 })
 	g.clients[0].want("PFADD "+g.names["D"]+" three", "(integer) 1")
 	h.End()
 	if got := g.pipes[0].completed(); got != "OK" {

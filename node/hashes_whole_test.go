@@ -101,10 +101,8 @@ func TestHashesAreEvictedWhole(t *testing.T) {
 // A hash moves with all of its fields, their values and their times to live, small or big, and while
 // it changes.
 func TestMoveTakesHashesAlong(t *testing.T) {
-	nodes, table, key := startTrio(t)
+	nodes, table, key := startLeveledTrio(t)
 	p := partitionOf(key)
-	table = altered(table, func(next *ring.Table) { next.Level = ring.Level })
-	install(t, table, nodes[:]...)
 	a := dial(t, nodes[0].Addr())
 	name := func(i int) string { return fmt.Sprintf("{%s}%d", key, i) }
 	fields := []int{3, 200, 20}
@@ -143,10 +141,8 @@ func TestMoveTakesHashesAlong(t *testing.T) {
 // Collections of many elements move, and their followers take over: a table that is filled from a
 // snapshot never lacks blocks for what comes next.
 func TestMoveTakesManyElementsAlong(t *testing.T) {
-	nodes, table, key := startTrio(t, func(c *Config) { c.Memory = 256 << 20 })
+	nodes, table, key := startLeveledTrio(t, func(c *Config) { c.Memory = 256 << 20 })
 	p := partitionOf(key)
-	table = altered(table, func(next *ring.Table) { next.Level = ring.Level })
-	install(t, table, nodes[:]...)
 	a := dial(t, nodes[0].Addr())
 	elements, atOnce := 40_000, 1000
 	if testing.Short() {

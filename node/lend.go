@@ -16,11 +16,7 @@ import (
 // lend: DUNLIN LEND database key versioned. As for a client, a partition that somebody holds is waited for.
 func lend(r *request) {
 	database, key, versioned, ok := member.ParseLend(r.Args[2:])
-	if !ok || r.conn.pipe != nil {
-		r.Fail(errBadLend)
-		return
-	}
-	t, ok := r.lockSpread(database, key)
+	t, ok := r.lockAsked(database, key, ok, (*request).admitSpread)
 	if !ok {
 		return
 	}
@@ -41,14 +37,12 @@ func lend(r *request) {
 	}
 }
 
-// cede: DUNLIN CEDE database key version. The key has another name at another node now.
+// cede: DUNLIN CEDE database key version. The key has another name at another node now. It is deleted in a database that
+// is closed, too, because that may be opened again, and the key would keep both names: a key that has the version was
+// there before the database was closed, and so the database cannot be pinned meanwhile.
 func cede(r *request) {
 	database, key, version, ok := member.ParseCede(r.Args[2:])
-	if !ok || r.conn.pipe != nil {
-		r.Fail(errBadLend)
-		return
-	}
-	t, ok := r.lockSpread(database, key)
+	t, ok := r.lockAsked(database, key, ok, (*request).admitUnpinned)
 	if !ok {
 		return
 	}
@@ -63,10 +57,23 @@ func cede(r *request) {
 	r.ReplyInt(0)
 }
 
-// lockSpread locks the partition of a key that another node asks about. If it is not to be used
-// now, or somebody holds it, the request is answered, or waits.
-func (r *request) lockSpread(database uint8, key []byte) (t engine.Txn, ok bool) {
-	if r.Database = database; !r.admitSpread(database) || !r.admitSlot(ring.Slot(key)) {
+// lockAsked is lockSpread for a request that was parsed, if it is one of another node's.
+func (r *request) lockAsked(
+	database uint8, key []byte, parsed bool, admit func(r *request, database uint8) bool,
+) (t engine.Txn, ok bool) {
+	if !parsed || r.conn.pipe != nil {
+		r.Fail(errBadLend)
+		return t, false
+	}
+	return r.lockSpread(database, key, admit)
+}
+
+// lockSpread locks the partition of a key that another node asks about. If its database is not admitted, the partition
+// is not to be used now, or somebody holds it, the request is answered, or waits.
+func (r *request) lockSpread(
+	database uint8, key []byte, admit func(r *request, database uint8) bool,
+) (t engine.Txn, ok bool) {
+	if r.Database = database; !admit(r, database) || !r.admitSlot(ring.Slot(key)) {
 		return t, false
 	}
 	return r.Lock()

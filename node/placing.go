@@ -57,22 +57,25 @@ func (n *Node) place(s *ring.Settings) {
 	if n.barrier() && next.Placement != before.Placement {
 		n.flushTracking(false) // nobody tells of keys that lie elsewhere from now on
 	}
-	if next.closing != (ring.Closing{}) && next.closing != before.closing {
-		n.goJob(func() { n.openAfter(next.closing) })
+	if next.closing != before.closing {
+		n.reopens() // nobody waits for the end of a closing that is over
+		if next.closing != (ring.Closing{}) {
+			ctx, cancel := context.WithCancel(n.ctx)
+			n.reopens = cancel
+			n.goJob(func() { n.openAfter(ctx, next.closing) })
+		}
 	}
 }
 
-// openAfter opens databases again that were closed for too long.
-func (n *Node) openAfter(c ring.Closing) {
-	n.pause(n.closedLimit)
-	for n.ctx.Err() == nil && n.placing.Load().closing == c {
+// openAfter opens databases again that were closed for too long. It ends with ctx.
+func (n *Node) openAfter(ctx context.Context, c ring.Closing) {
+	for limit := n.closedLimit; pauseFor(ctx, limit); limit = time.Second {
 		n.log.Warn("databases have been closed for too long, opens them", "databases", c.Databases.String())
 		err := n.open(c)
 		if err == nil {
 			return
 		}
 		n.log.Warn("cannot open databases", "error", err)
-		n.pause(time.Second)
 	}
 }
 
@@ -136,15 +139,20 @@ func (r *request) admitDatabase(database uint8) bool {
 // admitSpread reports whether the keys of a database lie each in its own slot, and can be used now. If not, it answers
 // that.
 func (r *request) admitSpread(database uint8) bool {
-	switch {
-	case !r.isOpen(database):
+	if !r.isOpen(database) {
 		r.refuseDatabase(database)
-	case r.Placement.Pins(database):
-		r.Fail(exec.ErrClosed)
-	default:
-		return true
+		return false
 	}
-	return false
+	return r.admitUnpinned(database)
+}
+
+// admitUnpinned is admitSpread for a key that may be used while its database is closed.
+func (r *request) admitUnpinned(database uint8) bool {
+	if r.Placement.Pins(database) {
+		r.Fail(exec.ErrClosed)
+		return false
+	}
+	return true
 }
 
 // refuseDatabase answers a command on keys of a database that is closed.

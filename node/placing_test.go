@@ -188,6 +188,18 @@ func TestClosedDatabasesOpen(t *testing.T) {
 	eventually(t, "it opens", func() bool { return c.do("SET k v") == "OK" })
 }
 
+// TestPinningLeavesNoGoroutines: nobody waits to open databases that are open.
+func TestPinningLeavesNoGoroutines(t *testing.T) {
+	n := startLeveled(t)
+	n.SetSettings(&settingsOf{n: n})
+	c := dial(t, n.Addr())
+	for range 5 {
+		c.want("CONFIG SET pinned-databases 8", "OK")
+		c.want("CONFIG SET pinned-databases \"\"", "OK")
+	}
+	eventually(t, "nobody waits", func() bool { return goroutinesIn(t, ".(*Node).openAfter(0x") == 0 })
+}
+
 // TestTrackedInTransactionOfDatabase: who reads a key in a transaction in another database than 0 is told when the key
 // changes.
 func TestTrackedInTransactionOfDatabase(t *testing.T) {

@@ -4,15 +4,12 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // TestTransactionPublishesElsewhere: a client of a node publishes in a transaction on channels that other nodes have,
 // or that lie in another slot than its keys, with and without keys.
 func TestTransactionPublishesElsewhere(t *testing.T) {
-	nodes, table, key := startTrio(t)
-	table = altered(table, func(next *ring.Table) { next.Level = ring.Level })
-	install(t, table, nodes[:]...)
+	nodes, table, key := startLeveledTrio(t)
 	here, elsewhere := "{"+key+"}c", keyIn(t, table, 1)
 	for i, channel := range []string{here, elsewhere} {
 		_, say := listeningPipe(t, nodes[i])

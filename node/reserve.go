@@ -82,7 +82,7 @@ func reserve(r *request) {
 		v.execute(r, h, args, member.GoesOn)
 		return
 	}
-	t, ok := r.lockSpread(database, args[command.Row(args).FirstKey(args)])
+	t, ok := r.lockSpread(database, args[command.Row(args).FirstKey(args)], (*request).admitSpread)
 	if !ok {
 		return
 	}

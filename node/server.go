@@ -170,6 +170,7 @@ type Node struct {
 	gathers   gathers
 	lenders   lenders
 	placing   atomic.Pointer[placing] // by the settings of the cluster
+	reopens   func()                  // ends openAfter; it belongs to whoever applies settings
 
 	forgetClock func() // ends the calls of nothingExpires
 
@@ -232,7 +233,7 @@ func Start(cfg Config) (*Node, error) {
 	n = &Node{
 		cfg: cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
-		topicsPatience: topicsPatience, closedLimit: closedLimit,
+		topicsPatience: topicsPatience, closedLimit: closedLimit, reopens: func() {},
 	}
 	n.events.node, n.events.wake = n, make(chan struct{}, 1)
 	n.overhead.Store(cfg.Overhead)
@@ -242,7 +243,7 @@ func Start(cfg Config) (*Node, error) {
 	n.placing.Store(new(placing))
 	n.startScripting()
 	n.lenders.node = n
-	n.gathers.open()
+	n.gathers.open(n)
 	n.startObedience()
 	n.startQuorum()
 	n.startReplication()

@@ -18,11 +18,9 @@ import (
 // TestMoveTakesListenersAlong: PUBLISH counts a proxy's subscribers at the next owner of a channel before the
 // proxy has heard of the table.
 func TestMoveTakesListenersAlong(t *testing.T) {
-	nodes, table, key := startTrio(t)
+	nodes, table, key := startLeveledTrio(t)
 	nodes[0].topicsPatience = time.Minute
 	p := partitionOf(key)
-	table = altered(table, func(next *ring.Table) { next.Level = ring.Level })
-	install(t, table, nodes[:]...)
 	_, say := listeningPipe(t, nodes[0])
 	channel := []byte("{" + key + "}channel")
 	for kind, count := range map[pubsub.Kind]int{pubsub.Channel: 3, pubsub.Shard: 2} {
@@ -154,10 +152,8 @@ func startMoves(t *testing.T, change ...func(*Config)) *moves {
 	t.Helper()
 	m := &moves{t: t, pipes: make(map[[2]int]*client)}
 	var key string
-	m.nodes, m.table, key = startTrio(t, change...)
+	m.nodes, m.table, key = startLeveledTrio(t, change...)
 	m.p, m.channel = partitionOf(key), "{"+key+"}channel"
-	m.table = altered(m.table, func(next *ring.Table) { next.Level = ring.Level })
-	install(t, m.table, m.nodes[:]...)
 	for i, n := range m.nodes {
 		n.topicsPatience = time.Minute
 		m.clients[i] = dial(t, n.Addr())

@@ -74,11 +74,17 @@ func waitsForCopies(t *testing.T, n *Node, want int) {
 // counters is how many goroutines count copies.
 func counters(t *testing.T) int {
 	t.Helper()
+	return goroutinesIn(t, ".(*Node).countForAll(0x")
+}
+
+// goroutinesIn is how many times a function is on the stacks of goroutines.
+func goroutinesIn(t *testing.T, function string) int {
+	t.Helper()
 	var all bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
 		t.Fatal(err)
 	}
-	return bytes.Count(all.Bytes(), []byte(".(*Node).countForAll(0x"))
+	return bytes.Count(all.Bytes(), []byte(function))
 }
 
 // TestManyWait: one goroutine counts for all clients that wait, and each is answered when there are enough copies for

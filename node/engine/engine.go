@@ -32,6 +32,7 @@ type Config struct {
 	Policy   Policy
 	Forms    map[Type]Form // of the types whose values may have parts
 	Strained func() bool   // whether commands have to wait, so that what can wait should; nil: never
+	Warm     int           // empty pages that are kept with their memory; 0: a 64th of the limit, up to maxWarmPages
 	Share    int64         // a value with parts grows to a Share-th of MaxBytes (Parts.MayGrow); 0: to all of it
 	Outside  int64         // part of MaxBytes that is the caller's from the start, as if by Charge, and never refunded
 	Servers  Servers       // of those that wait for keys; needed by Await
@@ -124,7 +125,7 @@ func New(cfg Config) (*Engine, error) {
 	e.pool.max.Store(cfg.MaxBytes)
 	e.limit.Store(cfg.MaxBytes)
 	e.pool.used.Store(e.fixed.Load() + cfg.Outside)
-	e.pool.keepWarm = min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64))
+	e.pool.keepWarm = cmp.Or(cfg.Warm, min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64)))
 	e.pool.reserved.Store(int64(n) * ownPages * e.pool.pageCost())
 	e.pool.blocks.strained, e.share, e.servers = cfg.Strained, cfg.Share, cfg.Servers
 	e.announces, e.revoke, e.changed = cfg.Announce, cfg.Revoke, cfg.Changed
