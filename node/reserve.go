@@ -23,6 +23,8 @@ const (
 	maxElement = 64 << 10
 	// copyPatience is how long a follower has to acknowledge an element that was moved.
 	copyPatience = 500 * time.Millisecond
+	// endsAtOnce is how many reservations end in one turn of their loop.
+	endsAtOnce = 32
 )
 
 const (
@@ -40,8 +42,8 @@ type reserved struct {
 	all   []*reservation
 	at    *reservation // of the command that is executed
 	lapse *netloop.Timer
-	busy  bool // a goroutine executes a command
-	over  bool // all ends when that has ended
+	busy  bool // a goroutine executes a command, or the reservations end in turns
+	over  bool // all ends, when that command has ended: nothing else is executed
 	undo  bool // what is executed is heard by nobody
 }
 
@@ -72,7 +74,11 @@ func reserve(r *request) {
 		return
 	}
 	v := r.conn.reserved
-	if h := v.of(p); h != nil { // of another slot
+	switch h := v.of(p); {
+	case v != nil && v.over:
+		r.Fail(errLapsed)
+		return
+	case h != nil: // of another slot
 		v.execute(r, h, args, member.GoesOn)
 		return
 	}
@@ -101,7 +107,7 @@ func within(r *request) {
 		return
 	}
 	v := r.conn.reserved
-	if h := v.of(p); h != nil {
+	if h := v.of(p); h != nil && !v.over {
 		v.execute(r, h, args, further)
 		return
 	}
@@ -110,17 +116,35 @@ func within(r *request) {
 
 // release: DUNLIN RELEASE
 func release(r *request) {
-	n := 0
-	if v := r.conn.reserved; v != nil {
-		for _, h := range slices.Clone(v.all) {
-			if good := v.isGood(h); good {
-				n++
-				v.end(h, true)
-			}
-		}
-		v.endAll()
+	cn, v, n := r.conn, r.conn.reserved, 0
+	if v == nil || v.over {
+		r.ReplyInt(0)
+		return
 	}
-	r.ReplyInt(int64(n))
+	keep := func(h *reservation) bool {
+		good := v.isGood(h)
+		if good {
+			n++
+		}
+		return good
+	}
+	if v.endSome(keep) {
+		r.ReplyInt(int64(n))
+		return
+	}
+	var goOn func()
+	goOn = func() {
+		if !v.endSome(keep) {
+			cn.worker.turns.take(goOn)
+			return
+		}
+		cn.resume(func(r *request) {
+			r.Cmd = command.ByID(command.DunlinRelease)
+			r.ReplyInt(int64(n))
+		})
+	}
+	cn.pause()
+	cn.worker.turns.take(goOn)
 }
 
 // reservable returns the partition of a command which can be executed in a reserved one, and is not too long for that.
@@ -318,12 +342,29 @@ func (v *reserved) finish(h *reservation) {
 	h.undoing, h.events, h.charged = nil, nil, 0
 }
 
-// endAll ends all reservations that were not released.
+// endAll ends all reservations, none of which was released, in turns of the loop.
 func (v *reserved) endAll() {
-	for len(v.all) > 0 {
-		v.end(v.all[0], false)
+	w := v.cn.worker
+	v.over = true
+	if !v.endSome(func(*reservation) bool { return false }) {
+		w.turns.take(v.endAll)
 	}
+}
+
+// endSome ends some of the reservations, and keeps what was stored there if keep says so. It reports whether none is
+// left: then v is not to be used any more.
+func (v *reserved) endSome(keep func(h *reservation) bool) (all bool) {
+	for range endsAtOnce {
+		if len(v.all) == 0 {
+			break
+		}
+		h := v.all[len(v.all)-1]
+		v.end(h, keep(h))
+	}
+	v.busy = len(v.all) > 0
+	all = !v.busy
 	v.closeIfEmpty()
+	return all
 }
 
 // closeIfEmpty forgets what has no reservations.

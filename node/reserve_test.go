@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -194,5 +195,49 @@ func TestReserveLongElement(t *testing.T) {
 		}
 		g.c.want("RPUSH {l} again", "(integer) 1")
 	}
+	eventually(t, "nothing is charged", func() bool { return g.node.lists.Load() == 0 })
+}
+
+// TestReservationsEndInTurns: however many partitions a connection has reserved, few of them end in one turn of its
+// loop, and meanwhile nothing more is reserved or executed. RELEASE is answered when all have ended.
+func TestReservationsEndInTurns(t *testing.T) {
+	const partitions = 3*endsAtOnce + 1
+	g := startReserveRig(t)
+	reserve := func() {
+		for i, seen := 0, map[uint16]bool{}; len(seen) < partitions; i++ {
+			key := fmt.Sprint("k", i)
+			if p := partitionOf(key); !seen[p] {
+				seen[p] = true
+				g.reserve("EXISTS "+key, ":0")
+				g.within(member.GoesOn, "MSETNX "+key+" v", ":1")
+			}
+		}
+	}
+	reserve()
+	left := 0
+	err := g.node.cfg.Group.Each(func(l *netloop.Loop) {
+		for cn := range g.node.workers[l.Index()].conns {
+			if v := cn.reserved; v != nil {
+				cn.dropReserved()
+				left = len(v.all)
+			}
+		}
+	})
+	if err != nil || left != partitions-endsAtOnce {
+		t.Errorf("behind one turn %d of %d partitions are reserved, %v", left, partitions, err)
+	}
+	g.within(member.IsLast, "MSETNX k0 v", "-"+member.Lapsed)
+	g.holds(0)
+	g.c.want("DBSIZE", "(integer) 0")
+
+	reserve()
+	if n, err := g.peer.Release(); n != partitions || err != nil {
+		t.Errorf("%d of %d partitions are released, %v", n, partitions, err)
+	}
+	g.holds(0)
+	g.c.want("DBSIZE", fmt.Sprint("(integer) ", partitions))
+	g.reserve("EXISTS k0", ":1")
+	g.peer.Close()
+	g.holds(0)
 	eventually(t, "nothing is charged", func() bool { return g.node.lists.Load() == 0 })
 }

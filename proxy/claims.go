@@ -33,6 +33,7 @@ type claiming struct {
 	args   [][]byte
 	keys   []int // which of the arguments are keys
 	charge int
+	pinned bool           // their database, when they were claimed
 	timer  *netloop.Timer // for Tick
 }
 
@@ -94,7 +95,7 @@ func (s *client) claim(cmd *command.Command, args [][]byte, limit time.Duration)
 		s.answer(errLongClaims)
 		return true
 	}
-	c := &claiming{s: s, seq: s.tail, cmd: cmd, args: cloneAll(args), keys: keys}
+	c := &claiming{s: s, seq: s.tail, cmd: cmd, args: cloneAll(args), keys: keys, pinned: s.inPinned()}
 	c.Claims = s.w.order.NewClaims(&s.Session, c.seq, s.state.Database, s.partitionOf, c.want(), limit)
 	if c.charge = size + claimMemory*c.Len(); !s.Keep(c.charge) {
 		s.answer(errNotParked)

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"slices"
-
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -44,20 +42,45 @@ func (s *client) maySelect(args [][]byte) reach {
 func (w *worker) knowsPlacement() bool { return w.settings >= w.order.Table().Settings.Version }
 
 // place has keys lie by other settings. A session that has requests on their way sends no other before their replies:
-// one of them may be on its way to another node than the next one on the same key. Claims are of partitions, so they
-// end.
+// one of them may be on its way to another node than the next one on the same key. Claims are of partitions, so those
+// of databases that lie elsewhere end.
 func (w *worker) place(p ring.Placement, version uint64) {
 	changed := w.order.Placement().Pinned() ^ p.Pinned()
 	w.order.Place(p)
 	w.settings = version
-	for _, s := range slices.Clone(w.clients) {
-		s.drains = s.drains || changed != 0 && s.head < s.tail
-		if s.claims != nil && changed.Has(s.state.Database) {
-			s.cancelBlocking(errUnblocked)
+	if changed != 0 {
+		for _, s := range w.clients {
+			s.drains = s.drains || s.head < s.tail
 		}
+		w.endMisplaced(len(w.clients))
 	}
 	w.tableCame()
 }
+
+// misplacedSteps bounds how many sessions are looked at, and how many claims end, in a turn of endMisplaced.
+const misplacedSteps = 512
+
+// endMisplaced ends the claims of the first of the sessions that lie elsewhere by now, in turns, those of the last
+// session first: whoever takes the place of one that leaves meanwhile was looked at.
+func (w *worker) endMisplaced(first int) {
+	first = min(first, len(w.clients))
+	for left := misplacedSteps; first > 0 && left > 0; left-- {
+		first--
+		if s := w.clients[first]; s.claims != nil && s.claims.pinned != s.inPinned() {
+			left -= endSteps + s.claims.Len()
+			s.cancelBlocking(errUnblocked)
+		}
+	}
+	if first > 0 {
+		w.loop.Post(func() { w.endMisplaced(first) })
+	}
+}
+
+// endSteps is for how many steps the end of a command counts beside its claims.
+const endSteps = 4
+
+// inPinned reports whether the session has selected a pinned database.
+func (s *client) inPinned() bool { return s.w.order.Placement().Pins(s.state.Database) }
 
 // selectBehind has the session wait for the reply to EXEC, which is about to be sent, if that selects another database.
 func (s *client) selectBehind(seq uint64, database uint8) {

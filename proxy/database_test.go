@@ -326,6 +326,63 @@ func TestReturnsToDatabase(t *testing.T) {
 	n.told("#2 LPUSH k e")
 }
 
+// TestPinningEndsClaims: when keys lie elsewhere, the blocking commands that have claimed them end, a few in a turn of
+// their loop. Those of other databases wait on.
+func TestPinningEndsClaims(t *testing.T) {
+	c, k := claimCluster(t, 2)
+	const sessions = 3 * misplacedSteps / (endSteps + 2)
+	blpop := "BLPOP " + k[0] + " " + k[1] + " 0"
+	other := c.dial()
+	other.send("SELECT 7", blpop)
+	other.want("+OK")
+	var all []*conn
+	for range sessions {
+		cl := c.dial()
+		cl.send("SELECT 8", blpop)
+		cl.want("+OK")
+		all = append(all, cl)
+	}
+	for _, n := range c.nodes {
+		n.waiting(sessions + 1)
+	}
+	s, err := (*ring.Settings)(nil).With(1, map[string]string{ring.PinnedSetting: "8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, waiting := c.proxy.workers[0], make(chan int, 1)
+	w.loop.Post(func() {
+		w.place(ring.PlacementOf(s), 1)
+		n := 0
+		for _, s := range w.clients {
+			if s.claims != nil {
+				n++
+			}
+		}
+		waiting <- n
+	})
+	if n := came(t, "a turn", waiting); n <= sessions/2 || n > sessions {
+		t.Errorf("behind the first turn %d of %d wait", n, sessions+1)
+	}
+	for _, cl := range all {
+		cl.want(strings.TrimSpace(string(errUnblocked)))
+	}
+	first := c.nodes[0]
+	completed := func(word, reply string) {
+		t.Helper()
+		at := -1
+		eventually(t, "the node is asked "+word, func() bool {
+			first.mu.Lock()
+			defer first.mu.Unlock()
+			at = slices.IndexFunc(first.pending, func(d pending) bool { return d.database == 7 && d.args[0] == word })
+			return at >= 0
+		})
+		first.complete(at, reply)
+	}
+	completed("DUNLIN", "*2\r\n:0\r\n:1\r\n")
+	completed("BLPOP", "*2\r\n"+bulk(k[0])+bulk("e"))
+	other.want(fmt.Sprintf("*2 $%d %s $1 e", len(k[0]), k[0]))
+}
+
 // TestEventsOfDatabase: notifications of every database are heard from all nodes.
 func TestEventsOfDatabase(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t))

@@ -223,7 +223,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 	if _, err := node.ParseEviction(o.eviction); err != nil {
 		return fmt.Errorf("--eviction: %w", err)
 	}
-	if _, err := ring.ParsePinned(o.pinned); err != nil {
+	pinned, err := ring.ParsePinned(o.pinned)
+	if err != nil {
 		return fmt.Errorf("--pinned-databases: %w", err)
 	}
 	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
@@ -259,6 +260,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--maxclients %d: want at least 1", o.maxClients)
 	case has("databases") && (o.databases < 1 || o.databases > ring.MaxDatabases):
 		return fmt.Errorf("--databases %d: want 1 to %d", o.databases, ring.MaxDatabases)
+	case has("databases") && pinned>>o.databases != 0:
+		return fmt.Errorf("--pinned-databases %s: with --databases %d clients can select 0 to %d", pinned, o.databases, o.databases-1)
 	}
 	return o.checkTLS()
 }

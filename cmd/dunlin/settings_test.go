@@ -110,6 +110,7 @@ func TestSettingsRefused(t *testing.T) {
 	f("--databases", "--databases", "0")
 	f("--databases", "--databases", "17")
 	f("--pinned-databases", "--pinned-databases", "0-3")
+	f("--pinned-databases 7-8", "--pinned-databases", "7-8", "--databases", "8")
 	f("--loops", "--loops", "-1")
 	f("--busy-poll", "--busy-poll", "2ms")
 	f("--id", "--id", "node\n1")

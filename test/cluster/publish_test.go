@@ -47,6 +47,18 @@ func TestPublishElsewhere(t *testing.T) {
 		publish()
 	}
 	w.Want(`EVAL "return redis.call('KEYS', 'k*')" 0`, "1) \"key\"")
+	for i := range channels { // a transaction of a pinned database takes shard channels of any slot
+		shard := harness.DialWire(t, c.Proxy(0).Addr)
+		shard.Send(fmt.Appendf(nil, "SSUBSCRIBE shard%d\r\n", i))
+		shard.Next()
+		w.Want("MULTI", "OK")
+		w.Want(fmt.Sprintf("SPUBLISH shard%d m", i), "QUEUED")
+		w.Want("SET another 1", "QUEUED")
+		w.Want("EXEC", "1) (integer) 1\n2) OK")
+		if got, want := string(shard.Next()), fmt.Sprintf("$%d\r\nshard%d\r\n$1\r\nm\r\n", len(fmt.Sprint("shard", i)), i); !strings.HasSuffix(got, want) {
+			t.Errorf("a shard channel brings %q, want %q", got, want)
+		}
+	}
 	for i := range 3 {
 		c.Node(i).Term(harness.ReadyTimeout)
 		publish()
