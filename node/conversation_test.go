@@ -15,7 +15,10 @@ import (
 func TestConversations(t *testing.T) { playAll(t, startLeveled(t).Addr(), false) }
 
 // TestConversationsWithRedis proves the expectations against the original.
-func TestConversationsWithRedis(t *testing.T) { playAll(t, redistest.Start(t), true) }
+func TestConversationsWithRedis(t *testing.T) {
+	forOneClient(t)
+	playAll(t, redistest.Start(t), true)
+}
 
 // TestSlotsAsRedis proves what commands about slots answer against a node of a Redis Cluster.
 func TestSlotsAsRedis(t *testing.T) {
@@ -31,6 +34,7 @@ func TestSlotsAsRedis(t *testing.T) {
 // TestConversationsInDatabases holds them in another database: with Redis, where its keys are spread, and where it is
 // pinned.
 func TestConversationsInDatabases(t *testing.T) {
+	forOneClient(t) // TestConversations has it watch the handlers
 	redis, spread := redistest.Start(t), startLeveled(t)
 	pinned := startLeveled(t, func(c *Config) { c.Whole = true })
 	pins(t, pinned, "8")

@@ -14,6 +14,7 @@ import (
 // not among them: a node may take a watched key for changed that has not, such as one that was not
 // there when its database was flushed.
 func TestOracleOfDatabases(t *testing.T) {
+	forOneClient(t)
 	real, n := redistest.Start(t), startLeveled(t)
 	type pair struct{ ours, real *client }
 	var pairs []pair

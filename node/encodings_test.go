@@ -75,5 +75,6 @@ func playEncodings(t *testing.T, c *client, later bool) {
 func TestEncodingLimits(t *testing.T) { playEncodings(t, dial(t, startLeveled(t).Addr()), true) }
 
 func TestEncodingLimitsOfRedis(t *testing.T) {
+	forOneClient(t)
 	playEncodings(t, dial(t, redistest.Start(t)), redistest.Version(t) >= "7.2")
 }

@@ -224,7 +224,7 @@ func TestNodeThatDribbles(t *testing.T) {
 		}
 		select {
 		case drip <- struct{}{}:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("the node does not answer any more")
 		}
 	}

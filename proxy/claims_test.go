@@ -185,16 +185,13 @@ func TestUnblockOfWhoHasLeft(t *testing.T) {
 	cl.send("BLPOP " + k[0] + " 0")
 	c.nodes[0].waiting(1)
 	eventually(t, "the client counts as blocked", func() bool { return c.stats().Blocked == 1 })
-	err := c.proxy.cfg.Group.Each(func(*netloop.Loop) {
+	c.each(func(*netloop.Loop) {
 		for _, s := range c.proxy.workers[0].clients {
 			if s.blocking {
 				s.giveBack(s.waits, []byte("*-1\r\n"))
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	other.send("CLIENT UNBLOCK " + id)
 	other.want(":0")
 }

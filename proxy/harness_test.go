@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func newCluster(t testing.TB, nodes int, change ...func(*Config)) *rig {
 	t.Helper()
 	group := newGroup(t, 2)
 	cfg := Config{ID: "p1", Boot: 7, Listen: "127.0.0.1:0", Group: group, Log: slog.New(slog.DiscardHandler),
-		Patience: 2 * time.Second, Silence: 5 * time.Second, MaxClients: 1000}
+		Patience: 10 * time.Second, Silence: time.Minute, MaxClients: 1000} // a busy machine takes its time
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -48,12 +49,13 @@ func newCluster(t testing.TB, nodes int, change ...func(*Config)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := &rig{t: t, proxy: p}
 	t.Cleanup(func() {
+		c.each(func(*netloop.Loop) {}) // a loop that is busy for longer than Close waits for it comes to an end
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	c := &rig{t: t, proxy: p}
 	for i := range nodes {
 		c.nodes = append(c.nodes, newFakeNode(t, fmt.Sprintf("n%d", i+1)))
 	}
@@ -76,26 +78,44 @@ func oneLoop(t testing.TB) func(*Config) {
 	return func(cfg *Config) { cfg.Group = newGroup(t, 1) }
 }
 
-// stats returns the proxy's present counters.
-func (c *rig) stats() Stats {
+// stats returns the proxy's present counters. On a busy machine a loop may not answer at once.
+func (c *rig) stats() (s Stats) {
 	c.t.Helper()
-	s, err := c.proxy.Stats()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	eventually(c.t, "all loops answer", func() (ok bool) {
+		var err error
+		s, err = c.proxy.Stats()
+		return err == nil
+	})
 	return s
+}
+
+// each runs f on every loop, and waits until all have run it, however long they are busy.
+func (c *rig) each(f func(l *netloop.Loop)) {
+	c.t.Helper()
+	var all sync.WaitGroup
+	for _, l := range c.proxy.cfg.Group.Loops() {
+		all.Add(1)
+		l.Post(func() {
+			defer all.Done()
+			f(l)
+		})
+	}
+	done := make(chan bool, 1)
+	go func() {
+		all.Wait()
+		done <- true
+	}()
+	came(c.t, "all loops have run a function", done)
 }
 
 // retry tells all workers that it is time to send what is parked again.
 func (c *rig) retry() {
 	c.t.Helper()
-	if err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {
+	c.each(func(l *netloop.Loop) {
 		w := c.proxy.workers[l.Index()]
 		w.order.RetryTimer(l.Now())
 		w.act()
-	}); err != nil {
-		c.t.Fatal(err)
-	}
+	})
 }
 
 // route installs a newer table. owner returns the owner of each partition as an index in nodes, as those in moves are.
@@ -171,7 +191,7 @@ func (c *conn) want(replies ...string) {
 	}
 }
 
-// reply reads one reply and returns it with spaces for line ends. Each MiB of it has 10 s to come.
+// reply reads one reply and returns it with spaces for line ends. For each MiB of it the test has patience.
 func (c *conn) reply() string {
 	c.t.Helper()
 	var scan resp.Scanner
@@ -179,7 +199,7 @@ func (c *conn) reply() string {
 	for limited := 0; ; {
 		if len(b) >= limited {
 			limited += 1 << 20
-			if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 				c.t.Fatal(err)
 			}
 		}
@@ -200,7 +220,7 @@ func (c *conn) reply() string {
 // wantClosed expects the proxy to close the connection without another byte.
 func (c *conn) wantClosed() {
 	c.t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		c.t.Fatal(err)
 	}
 	if b, err := c.r.ReadByte(); err != io.EOF {
@@ -208,10 +228,13 @@ func (c *conn) wantClosed() {
 	}
 }
 
+// patience is how long a test waits for what comes in a moment, on a machine that has twenty other things to do.
+const patience = 30 * time.Second
+
 // eventually polls a condition that has no event of its own.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	eventuallyWithin(t, 10*time.Second, what, f)
+	eventuallyWithin(t, patience, what, f)
 }
 
 func eventuallyWithin(t testing.TB, patience time.Duration, what string, f func() bool) {
@@ -229,8 +252,8 @@ func came[T any](t testing.TB, what string, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
-	case <-time.After(10 * time.Second):
-		t.Fatalf("waited %v in vain: %s", 10*time.Second, what)
+	case <-time.After(patience):
+		t.Fatalf("waited %v in vain: %s", patience, what)
 	}
 	return v
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,11 +16,16 @@ import (
 
 // hugeValue has no two equal megabytes.
 func hugeValue(bytes int) string {
-	var b strings.Builder
-	for i := 0; b.Len() < bytes; i++ {
-		fmt.Fprintf(&b, "%d,", i)
+	for ; len(hugeText.made) < bytes; hugeText.next++ {
+		hugeText.made = append(strconv.AppendInt(hugeText.made, int64(hugeText.next), 10), ',')
 	}
-	return b.String()[:bytes]
+	return string(hugeText.made[:bytes])
+}
+
+// hugeText is what hugeValue has made: its values begin alike.
+var hugeText struct {
+	made []byte
+	next int
 }
 
 // A long request reaches the node unchanged and in its turn, and leaves nothing behind.

@@ -13,7 +13,7 @@ import (
 func TestLookAtAllTakesTurns(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	const topics = 20 * settleTurn
-	err := c.proxy.cfg.Group.Each(func(*netloop.Loop) {
+	c.each(func(*netloop.Loop) {
 		l := newListening(c.proxy.workers[0])
 		for i := range topics {
 			l.topicOf(pubsub.Channel, fmt.Sprint(i)).count = 1
@@ -63,9 +63,6 @@ func TestLookAtAllTakesTurns(t *testing.T) {
 		l.left = 0
 		all("it begins again in each turn")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestNamesWithoutMemory: names for which there is no memory are not copied, and the session ends.
@@ -74,7 +71,7 @@ func TestNamesWithoutMemory(t *testing.T) {
 	cl := c.dial()
 	cl.send("PING")
 	cl.want("+PONG")
-	err := c.proxy.cfg.Group.Each(func(*netloop.Loop) {
+	c.each(func(*netloop.Loop) {
 		long := make([]byte, 1<<20)
 		of := &changing{s: c.proxy.workers[0].clients[0]}
 		for range 64 {
@@ -84,8 +81,5 @@ func TestNamesWithoutMemory(t *testing.T) {
 			t.Error("64 MiB of names are copied")
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	cl.wantClosed()
 }

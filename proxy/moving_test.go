@@ -49,13 +49,11 @@ func (c *rig) awaitMoving() {
 	c.t.Helper()
 	eventually(c.t, "the proxy has sessions move", func() bool {
 		var loops atomic.Int64
-		if err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) {
+		c.each(func(l *netloop.Loop) {
 			if c.proxy.workers[l.Index()].moving != nil {
 				loops.Add(1)
 			}
-		}); err != nil {
-			c.t.Fatal(err)
-		}
+		})
 		return loops.Load() == int64(len(c.proxy.workers))
 	})
 }

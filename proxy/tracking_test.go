@@ -35,9 +35,7 @@ func trackingCluster(t *testing.T, heard func(name, count string), change ...fun
 // onLoop runs f on the loop of a proxy that has one.
 func (c *rig) onLoop(f func(w *worker)) {
 	c.t.Helper()
-	if err := c.proxy.cfg.Group.Each(func(l *netloop.Loop) { f(c.proxy.workers[l.Index()]) }); err != nil {
-		c.t.Fatal(err)
-	}
+	c.each(func(l *netloop.Loop) { f(c.proxy.workers[l.Index()]) })
 }
 
 var refusedPrefixes = strings.TrimSuffix(string(errManyFollowed), "\r\n")

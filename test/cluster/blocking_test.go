@@ -1,12 +1,16 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/ring"
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
@@ -17,6 +21,36 @@ func waiter(t *testing.T, s server, admin *harness.Wire, before int, line string
 	w.Send([]byte(line + "\r\n"))
 	wantBlocked(t, admin, before+1)
 	return w
+}
+
+// wantStanding waits until commands stand in as many queues of nodes as those with the lines do, and in no others. A
+// client counts as blocked before its nodes know of it: a test of the order, or of what comes after a command,
+// waits for the nodes.
+func (s server) wantStanding(t *testing.T, lines ...string) {
+	t.Helper()
+	want, got := 0, 0
+	for _, line := range lines {
+		want += places(line)
+	}
+	harness.Eventually(t, harness.ReadyTimeout, fmt.Sprintf("commands stand in %d queues", want), func() bool {
+		got = 0
+		for _, m := range s.nodes {
+			n, _ := harness.Scrape(t, m.Admin).Sum("dunlin_node_blocked_commands{")
+			got += int(n)
+		}
+		return got == want || s.redis
+	}, func() string { return fmt.Sprint(got) })
+}
+
+// places returns in how many queues a blocking command stands: in one of each partition in which it has keys.
+func places(line string) int {
+	args := bytes.Fields([]byte(line))
+	at, _ := command.Row(args).AppendKeys(nil, args)
+	partitions := make(map[uint16]bool)
+	for _, i := range at {
+		partitions[ring.PartitionOf(args[i])] = true
+	}
+	return len(partitions)
 }
 
 func wantNext(t *testing.T, w *harness.Wire, want string) {
@@ -48,9 +82,13 @@ func TestBlocking(t *testing.T) {
 
 // blockingOrder: first come, first served, and behind the whole transaction.
 func blockingOrder(t *testing.T, s server, admin *harness.Wire) {
-	a := waiter(t, s, admin, 0, "BLPOP {q}other {q} 0")
-	b := waiter(t, s, admin, 1, "BRPOP {q} 100")
-	z := waiter(t, s, admin, 2, "BZPOPMAX {q}z 0")
+	lines := []string{"BLPOP {q}other {q} 0", "BRPOP {q} 100", "BZPOPMAX {q}z 0"}
+	var waiting []*harness.Wire
+	for i, line := range lines {
+		waiting = append(waiting, waiter(t, s, admin, i, line))
+		s.wantStanding(t, lines[:i+1]...)
+	}
+	a, b, z := waiting[0], waiting[1], waiting[2]
 	admin.Send([]byte("RPUSH {q} 1 2 3\r\nLLEN {q}\r\n"))
 	wantNext(t, admin, ":3\r\n")
 	wantNext(t, admin, ":1\r\n")
@@ -92,8 +130,7 @@ func blockingGone(t *testing.T, s server, admin *harness.Wire) {
 	if _, err := killed.Read(); err == nil {
 		t.Error("a killed client got a reply")
 	}
-	wantBlocked(t, admin, 0)
-	time.Sleep(150 * time.Millisecond) // the proxy has told the node
+	s.wantStanding(t)
 	admin.Want("RPUSH g 1", "(integer) 1")
 	admin.Want("LPOP g", `"1"`)
 }
@@ -137,6 +174,7 @@ func blockingMany(t *testing.T, s server, admin *harness.Wire) {
 		waiting[i].Send([]byte("BLPOP many 0\r\n"))
 	}
 	wantBlocked(t, admin, clients)
+	s.wantStanding(t, slices.Repeat([]string{"BLPOP many 0"}, clients)...)
 	admin.Want("SET k v", "OK")
 	admin.Send([]byte("RPUSH many"))
 	for i := range clients + 1 {
@@ -166,7 +204,7 @@ func blockingPaused(t *testing.T, s server, admin *harness.Wire) {
 func TestBlockingLeavers(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 2, 2)
-	here, other := server{addr: c.Proxy(0).Addr}, harness.DialWire(t, c.Proxy(1).Addr)
+	here, other := server{addr: c.Proxy(0).Addr, nodes: c.ByRole("node")}, harness.DialWire(t, c.Proxy(1).Addr)
 	harness.AwaitLevel(t, here.addr)
 	admin := harness.DialWire(t, here.addr)
 	const clients = 300
@@ -194,7 +232,7 @@ func TestBlockingLeavers(t *testing.T) {
 func TestBlockingApart(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 2)
-	s := server{addr: c.Proxy(0).Addr}
+	s := server{addr: c.Proxy(0).Addr, nodes: c.ByRole("node")}
 	harness.AwaitLevel(t, s.addr)
 	admin, other := harness.DialWire(t, s.addr), harness.DialWire(t, c.Proxy(1).Addr)
 	for name, f := range map[string]func(*testing.T, server, *harness.Wire, *harness.Wire){
@@ -290,12 +328,15 @@ func apartErrors(t *testing.T, _ server, admin, _ *harness.Wire) {
 // apartOrder: who claims a key stands in its queue, between those that name only that one.
 func apartOrder(t *testing.T, s server, admin, other *harness.Wire) {
 	var waiting []*harness.Wire
+	var lines []string
 	for i := range 12 {
 		line := "BLPOP q1 0"
 		if i%2 == 0 {
 			line = "BLPOP p2 q1 r3 0"
 		}
+		lines = append(lines, line)
 		waiting = append(waiting, waiter(t, s, admin, i, line))
+		s.wantStanding(t, lines...)
 	}
 	for i, w := range waiting {
 		other.Want(fmt.Sprintf("RPUSH q1 %d", i), "(integer) 1")
@@ -380,7 +421,7 @@ func apartMoves(t *testing.T, c *harness.Cluster, s server, admin *harness.Wire)
 func TestBlockingMoves(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 1)
-	s := server{addr: c.Proxy(0).Addr}
+	s := server{addr: c.Proxy(0).Addr, nodes: c.ByRole("node")}
 	harness.AwaitLevel(t, s.addr)
 	admin := harness.DialWire(t, s.addr)
 	const clients = 60

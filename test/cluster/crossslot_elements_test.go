@@ -113,12 +113,11 @@ func TestCrossSlotElementsKilled(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(time.Second)
+	const each = 300 // before the node dies, and behind that
+	harness.Eventually(t, harness.ReadyTimeout, "elements move", func() bool { return moved.Load() >= each })
 	before := moved.Load()
 	c.Node(1).Kill()
-	for deadline := time.Now().Add(20 * time.Second); moved.Load() < 2*before && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Millisecond)
-	}
+	harness.Eventually(t, harness.ReadyTimeout, "elements move on", func() bool { return moved.Load() >= before+each })
 	close(stop)
 	wg.Wait()
 	found, twice := make(map[string]int), 0
@@ -175,12 +174,9 @@ func TestCrossSlotBlocking(t *testing.T) {
 		w.Do(fmt.Sprintf("RPUSH in %d", i))
 		time.Sleep(time.Duration(i%10) * time.Millisecond)
 	}
-	for {
-		if got := conversation.Text(w.Do("EXISTS in")); got == "(integer) 0" {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	harness.Eventually(t, harness.ReadyTimeout, "all are taken", func() bool {
+		return conversation.Text(w.Do("EXISTS in")) == "(integer) 0"
+	})
 	for range workers {
 		w.Do("RPUSH in end")
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"testing"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
@@ -11,7 +10,7 @@ import (
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 1)
-	before := c.Converge(time.Second)
+	before := c.Converge(harness.ReadyTimeout)
 
 	c.Node(2).Kill()
 	if after := c.Converge(harness.ReadyTimeout); after <= before {

@@ -21,13 +21,14 @@ func eachServer(t *testing.T, f func(t *testing.T, s server), flags ...string) {
 	if len(flags) > 0 {
 		redisFlags = []string{"--enable-debug-command", "yes"}
 	}
-	t.Run("node", func(t *testing.T) { f(t, server{addr: alone.Node(0).Addr}) })
-	t.Run("proxy", func(t *testing.T) { f(t, server{addr: c.Proxy(0).Addr}) })
+	t.Run("node", func(t *testing.T) { f(t, server{addr: alone.Node(0).Addr, nodes: alone.ByRole("node")}) })
+	t.Run("proxy", func(t *testing.T) { f(t, server{addr: c.Proxy(0).Addr, nodes: c.ByRole("node")}) })
 	t.Run("redis", func(t *testing.T) { f(t, server{addr: redistest.Start(t, redisFlags...), redis: true}) })
 }
 
 type server struct {
 	addr  string
+	nodes []*harness.Member // none of Redis
 	redis bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,19 +157,35 @@ func TestPubSubWhileNodesJoinAndLeave(t *testing.T) {
 		}
 		return nil
 	}
+	// readWhile reads until f, which waits for members, has returned, and a while longer.
+	readWhile := func(f func()) error {
+		var over atomic.Bool
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer over.Store(true)
+			f()
+		}()
+		defer func() { <-done }() // the end of the test ends the members
+		if err := read(over.Load); err != nil {
+			return err
+		}
+		more := received[0] + 10
+		return read(func() bool { return received[0] >= more })
+	}
 	joins := harness.NewMember(t, "node", "n3")
 	joins.Flags = c.Node(0).Flags
 	joins.Start()
-	moved := time.Now().Add(5 * time.Second)
-	err := read(func() bool { return time.Now().After(moved) })
-	left := make(chan struct{})
-	go func() {
-		defer close(left)
-		c.Node(0).Term(time.Minute)
-	}()
-	moved = time.Now().Add(5 * time.Second)
+	c.Members = append(c.Members, joins)
+	err := readWhile(func() {
+		for deadline := time.Now().Add(harness.ReadyTimeout); time.Now().Before(deadline); time.Sleep(harness.PollInterval) {
+			if _, why := c.Agreed(); why == "" {
+				return
+			}
+		}
+	})
 	if err == nil {
-		err = read(func() bool { return time.Now().After(moved) })
+		err = readWhile(func() { c.Node(0).Term(time.Minute) })
 	}
 	close(end)
 	if failed := <-published; failed != nil {
@@ -176,8 +193,7 @@ func TestPubSubWhileNodesJoinAndLeave(t *testing.T) {
 	} else if err == nil {
 		err = read(func() bool { return received == sent })
 	}
-	<-left // the end of the test would kill it
-	switch why := gaveUp(t, append(c.Members, joins)); {
+	switch why := gaveUp(t, c.Members); {
 	case err != nil && why != "":
 		t.Skipf("a node was given up, so this does not count: %v\n%s", err, why)
 	case err != nil:

@@ -440,20 +440,23 @@ func (d *depot) judge(t *testing.T, addr string) {
 func TestQueuesFirstCome(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 2)
-	s := server{addr: c.Proxy(0).Addr}
+	s := server{addr: c.Proxy(0).Addr, nodes: c.ByRole("node")}
 	harness.AwaitLevel(t, s.addr)
 	harness.AwaitLevel(t, c.Proxy(1).Addr)
 	admin, other := harness.DialWire(t, s.addr), harness.DialWire(t, c.Proxy(1).Addr)
-	const clients, rounds = 12, 20
+	const clients, rounds = 12, 10
 	counted := 0
 	for round := range rounds {
 		var waiting []*harness.Wire
+		var lines []string
 		for i := range clients {
 			line := "BLPOP q1 0"
 			if i%3 == 0 {
 				line = "BLPOP p2 q1 r3 0"
 			}
+			lines = append(lines, line)
 			waiting = append(waiting, waiter(t, s, admin, i, line))
+			s.wantStanding(t, lines...)
 		}
 		begun, wrong := time.Now(), ""
 		for i := range clients {

@@ -29,7 +29,7 @@ func streamsOf(streams ...string) string {
 func TestStreamsApart(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 2)
-	s := server{addr: c.Proxy(0).Addr}
+	s := server{addr: c.Proxy(0).Addr, nodes: c.ByRole("node")}
 	harness.AwaitLevel(t, s.addr)
 	admin, other := harness.DialWire(t, s.addr), harness.DialWire(t, c.Proxy(1).Addr)
 	for name, f := range map[string]func(*testing.T, server, *harness.Wire, *harness.Wire){
@@ -170,10 +170,16 @@ func streamsWait(t *testing.T, s server, admin, other *harness.Wire) {
 	}
 	for i, key := range keys {
 		id := fmt.Sprintf("%d-0", i+6)
-		reads := waiter(t, s, admin, 0, "XREAD BLOCK 0 STREAMS a1 b2 c3 d4 $ $ $ $")
-		first := waiter(t, s, admin, 1, "XREADGROUP GROUP g x BLOCK 0 STREAMS a1 b2 c3 d4 > > > >")
-		second := waiter(t, s, admin, 2, "XREADGROUP GROUP g y BLOCK 0 STREAMS d4 c3 b2 a1 > > > >")
-		alone := waiter(t, s, admin, 3, "XREADGROUP GROUP g z BLOCK 0 STREAMS "+key+" >")
+		lines := []string{
+			"XREAD BLOCK 0 STREAMS a1 b2 c3 d4 $ $ $ $", "XREADGROUP GROUP g x BLOCK 0 STREAMS a1 b2 c3 d4 > > > >",
+			"XREADGROUP GROUP g y BLOCK 0 STREAMS d4 c3 b2 a1 > > > >", "XREADGROUP GROUP g z BLOCK 0 STREAMS " + key + " >",
+		}
+		var waiting []*harness.Wire
+		for i, line := range lines {
+			waiting = append(waiting, waiter(t, s, admin, i, line))
+			s.wantStanding(t, lines[:i+1]...)
+		}
+		reads, first, second, alone := waiting[0], waiting[1], waiting[2], waiting[3]
 		add(t, other, key, id, "1")
 		for _, w := range []*harness.Wire{reads, first} {
 			wantNext(t, w, streamsOf(streamOf(key, id, "1")))
@@ -202,8 +208,9 @@ func streamsLost(t *testing.T, s server, admin, other *harness.Wire) {
 		for _, key := range []string{"a1", "b2"} {
 			admin.Do("XGROUP CREATE " + key + " g $ MKSTREAM")
 		}
-		w := waiter(t, s, admin, 0, "XREADGROUP GROUP g c BLOCK 0 STREAMS a1 b2 > >")
-		reads := waiter(t, s, admin, 1, "XREAD BLOCK 0 STREAMS a1 b2 $ $")
+		const group, alone = "XREADGROUP GROUP g c BLOCK 0 STREAMS a1 b2 > >", "XREAD BLOCK 0 STREAMS a1 b2 $ $"
+		w, reads := waiter(t, s, admin, 0, group), waiter(t, s, admin, 1, alone)
+		s.wantStanding(t, group, alone)
 		other.Do(line)
 		wantNext(t, w, want)
 		other.Do("DEL b2")
@@ -241,12 +248,17 @@ func streamsMany(t *testing.T, s server, admin, other *harness.Wire) {
 		admin.Want(fmt.Sprintf("XGROUP CREATE m%d g $ MKSTREAM", i), "OK")
 	}
 	members, reads := make([]*harness.Wire, clients), make([]*harness.Wire, clients)
+	var lines []string
 	for i := range clients {
 		members[i], reads[i] = harness.DialWire(t, s.addr), harness.DialWire(t, s.addr)
-		members[i].Send(fmt.Appendf(nil, "XREADGROUP GROUP g c%d COUNT 1 BLOCK 0 STREAMS m%d m%d > >\r\n", i, i%4, (i+1)%4))
-		reads[i].Send([]byte("XREAD BLOCK 0 COUNT 1 STREAMS m0 m1 m2 m3 $ $ $ $\r\n"))
+		group := fmt.Sprintf("XREADGROUP GROUP g c%d COUNT 1 BLOCK 0 STREAMS m%d m%d > >", i, i%4, (i+1)%4)
+		const alone = "XREAD BLOCK 0 COUNT 1 STREAMS m0 m1 m2 m3 $ $ $ $"
+		members[i].Send([]byte(group + "\r\n"))
+		reads[i].Send([]byte(alone + "\r\n"))
+		lines = append(lines, group, alone)
 	}
 	wantBlocked(t, admin, 2*clients)
+	s.wantStanding(t, lines...)
 	for i := range 4 * clients {
 		other.Send(fmt.Appendf(nil, "XADD m%d %d f v\r\n", i%4, i+1))
 	}
@@ -281,6 +293,7 @@ func streamsTracked(t *testing.T, s server, admin, other *harness.Wire) {
 		w.Do("GET k")
 		w.Send([]byte(line + "\r\n"))
 		wantBlocked(t, admin, 1)
+		s.wantStanding(t, line)
 		other.Want("SET k w", "OK")
 		wantNext(t, w, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n")
 		other.Do("XADD a1 * f v")
