@@ -70,5 +70,6 @@
 //     the pipe's next generation waits.
 //   - Few goroutines compute at a time, and they take turns between connections (node/crew). While
 //     loops are strained, those that read for KEYS, DUMP, BITCOUNT, a long reply or a SORT of one
-//     value take a tenth of the time (exec.Step), unless a write waits for its turn.
+//     value take a tenth of the time (exec.Step), unless a write waits for its turn. So do those
+//     that compute for gathered commands on long values, one at a time (gather_long.go).
 package node

@@ -43,6 +43,7 @@ const (
 type gathers struct {
 	places    chan struct{} // of all
 	computing chan struct{} // of those that do not wait for others
+	long      longWork      // the same for those whose values are long
 	asking    chan struct{} // of keys that are borrowed
 	scratches scratches
 	homes     sync.Pool // of *home: as many as are used at a time, without a wait for others
@@ -52,6 +53,7 @@ type gathers struct {
 func (g *gathers) open(n *Node) {
 	g.places, g.computing = make(chan struct{}, gathersAtOnce), make(chan struct{}, max(1, runtime.NumCPU()/2))
 	g.asking, g.scratches.node = make(chan struct{}, gathersAtOnce), n
+	g.long = longWork{node: n, place: make(chan struct{}, 1)}
 }
 
 // gatherRun is a gathered command: an exec.Work.
@@ -68,6 +70,7 @@ type gatherRun struct {
 	heap     exec.Heap
 	charged  int64
 	deadline time.Time
+	lent     int // bytes of what was lent, so far
 
 	reply        exec.Gathered
 	text         string // not empty: an error
@@ -220,6 +223,9 @@ func (w *gatherRun) fail(ctx context.Context, err error) {
 
 // compute has f compute when there is a place.
 func (w *gatherRun) compute(ctx context.Context, f func() error) error {
+	if w.lent >= longLoans {
+		return w.node.gathers.long.compute(ctx, f)
+	}
 	leave, err := enter(ctx, w.node.gathers.computing)
 	if err != nil {
 		return err

@@ -12,14 +12,14 @@ import (
 const (
 	// loansAtOnce is how many keys a gathered command borrows at a time.
 	loansAtOnce = 8
-	// waitingLoans and waitingBytes are how many loans wait at most until they are put into the scratch, and how long
-	// they are together.
+	// waitingLoans and waitingBytes are how many loans wait at most until they are put into the
+	// scratch, and how long they are together.
 	waitingLoans = 64
 	waitingBytes = stagedLoan
 )
 
-// borrowed is what the keys of a command hold, on its way into a scratch. What is short waits until the command is
-// executed. So most commands compute once, and have a scratch for that time only.
+// borrowed is what the keys of a command hold, on its way into a scratch. What is short waits until
+// the command is executed. So most commands compute once, and have a scratch for that time only.
 type borrowed struct {
 	*gatherRun
 	dest    []byte   // under which the command stores; nil: it reads
@@ -50,7 +50,9 @@ func (b *borrowed) borrow(ctx context.Context) error {
 		return false
 	})
 	return b.borrowEach(ctx, places, merges, func(l lent) error {
-		b.waiting, b.bytes = append(b.waiting, l), b.bytes+len(l.loan.payload())
+		size := len(l.loan.payload())
+		b.waiting, b.bytes = append(b.waiting, l), b.bytes+size
+		b.lent += size
 		if merges(l.at) {
 			b.before = l.loan
 		}
@@ -79,7 +81,8 @@ func (b *borrowed) put(ctx context.Context) (err error) {
 	return nil
 }
 
-// execute executes the command on what was borrowed. The reply is valid until the scratch's next one.
+// execute executes the command on what was borrowed. The reply is valid until the scratch's next
+// one.
 func (b *borrowed) execute(ctx context.Context) (reply []byte, err error) {
 	if err := b.put(ctx); err != nil {
 		return nil, err
@@ -100,9 +103,9 @@ func (b *borrowed) end() {
 	}
 }
 
-// borrowEach borrows the keys that are these arguments, some at a time, and calls f with one loan after the other, as
-// they come. f ends the loan, or has somebody else do so. While clients have to wait for the loops, it borrows one at a
-// time. It may change places.
+// borrowEach borrows the keys that are these arguments, some at a time, and calls f with one loan
+// after the other, as they come. f ends the loan, or has somebody else do so. While clients have to
+// wait for the loops, it borrows one at a time. It may change places.
 func (w *gatherRun) borrowEach(
 	ctx context.Context, places []int, versioned func(at int) bool, f func(l lent) error,
 ) error {

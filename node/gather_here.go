@@ -7,12 +7,13 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// borrowHere borrows a key as borrow does, if this node is its owner and can lend it at once: no connection is needed
-// then, and no loop. It returns nil if not: somebody holds the partition, the value is large, or the node would refuse a
-// client.
+// borrowHere borrows a key as borrow does, if this node is its owner and can lend it at once: no
+// connection is needed then, and no loop. It returns nil if not: somebody holds the partition, the
+// value is large, or the node would refuse a client.
 //
-// No barrier waits for a goroutine: a newer table may give the partition to somebody else, who changes the key. But
-// under the lock nobody has changed it since the view was loaded, which was the one to obey then.
+// No barrier waits for a goroutine: a newer table may give the partition to somebody else, who
+// changes the key. But under the lock nobody has changed it since the view was loaded, which was
+// the one to obey then.
 func (n *Node) borrowHere(database uint8, key []byte, versioned bool, left *allowance) (l *loan, err error) {
 	p := ring.PartitionOf(key)
 	if n.view.Load().Standing[p] != ownership.Serving {
@@ -41,8 +42,8 @@ func (n *Node) borrowHere(database uint8, key []byte, versioned bool, left *allo
 	return l, nil
 }
 
-// lend has the reply be what a key holds, or leaves that for later, and notes in l what else there is to say. It reports
-// false if the key cannot be lent now.
+// lend has the reply be what a key holds, or leaves that for later, and notes in l what else there
+// is to say. It reports false if the key cannot be lent now.
 func (x *home) lend(key []byte, versioned bool, l *loan) bool {
 	n := x.node
 	t := n.engine.Lock(x.Section(), x.Now)

@@ -6,12 +6,10 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -46,17 +44,14 @@ func (c slowConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestGatherOfManyKeys: a command borrows some keys at a time from other nodes, and one at a time while clients have to
-// wait for the loops.
+// TestGatherOfManyKeys: a command borrows some keys at a time from other nodes, and one at a time
+// while clients have to wait for the loops.
 func TestGatherOfManyKeys(t *testing.T) {
 	const keys = 100
 	d := &slowDialer{took: 5 * time.Millisecond}
 	nodes, table, _ := startLeveledTrio(t, func(c *Config) { c.Dialer = d.dial })
 	var strained atomic.Bool
-	once := sync.OnceFunc(func() { nodes[0].strained = strained.Load })
-	if err := nodes[0].cfg.Group.Each(func(*netloop.Loop) { once() }); err != nil {
-		t.Fatal(err)
-	}
+	strainBy(t, nodes[0], strained.Load)
 	var clients [3]*client
 	for i, n := range nodes {
 		clients[i] = dial(t, n.Addr())
@@ -89,7 +84,8 @@ func TestGatherOfManyKeys(t *testing.T) {
 	}
 }
 
-// TestBorrowHere: what a node borrows from itself is what it lends others, if it is short and a client would get it.
+// TestBorrowHere: what a node borrows from itself is what it lends others, if it is short and a
+// client would get it.
 func TestBorrowHere(t *testing.T) {
 	g := startCrossRig(t)
 	n, c, p := g.nodes[0], g.clients[0], dialPeer(t, g.nodes[0])
@@ -154,7 +150,8 @@ func TestBorrowHere(t *testing.T) {
 	}
 }
 
-// TestPanicBehindALoan: when a command panics, nobody waits for ever to bring what it has borrowed, and nothing is kept.
+// TestPanicBehindALoan: when a command panics, nobody waits for ever to bring what it has borrowed,
+// and nothing is kept.
 func TestPanicBehindALoan(t *testing.T) {
 	g := startCrossRig(t)
 	w := &gatherRun{node: g.nodes[0]}
@@ -175,11 +172,12 @@ func TestPanicBehindALoan(t *testing.T) {
 		})
 		t.Errorf("it returns %v", err)
 	}()
+	eventually(t, "nobody waits", func() bool { return goroutinesIn(t, ".(*gatherRun).askEach.func") == 0 })
 	g.wantNothingLeft()
 }
 
-// TestScratches: a scratch that was used is empty, and is used again. Few are kept, those that have grown are not, and
-// all of them go.
+// TestScratches: a scratch that was used is empty, and is used again. Few are kept, those that have
+// grown are not, and all of them go.
 func TestScratches(t *testing.T) {
 	g := startCrossRig(t)
 	n := g.nodes[0]

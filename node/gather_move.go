@@ -85,6 +85,7 @@ func (m *gatherMove) try(ctx context.Context) error {
 	if !l.Found {
 		return m.missing()
 	}
+	m.lent = len(l.payload())
 	if done, err := m.storeAt(ctx, l); done || err != nil {
 		return err
 	}

@@ -121,8 +121,8 @@ func TestGatherInClosed(t *testing.T) {
 	}
 }
 
-// TestRenameWhileItIsBeingPinned: a key that is stored under its new name loses its old one, also in a database that is
-// closed by then.
+// TestRenameWhileItIsBeingPinned: a key that is stored under its new name loses its old one, also
+// in a database that is closed by then.
 func TestRenameWhileItIsBeingPinned(t *testing.T) {
 	g := startCrossRig(t)
 	for _, c := range g.clients {

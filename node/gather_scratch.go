@@ -41,7 +41,8 @@ const (
 	scratchWorker = 32 << 10
 )
 
-// newScratch returns an empty scratch for a command that stores under key, if that is not nil. The caller closes it.
+// newScratch returns an empty scratch for a command that stores under key, if that is not nil. The
+// caller closes it.
 func (n *Node) newScratch(version resp.Version, database uint8, key []byte) (s *scratch, err error) {
 	if s = n.gathers.scratches.take(); s == nil {
 		if s, err = n.makeScratch(); err != nil {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// scratches keeps scratches that no command uses now, with what is charged for them: to make one, and to give its
-// memory back, takes longer than most commands that need it. Those that were not needed for a while go, and with them
-// the goroutine that looks after that.
+// scratches keeps scratches that no command uses now, with what is charged for them: to make one,
+// and to give its memory back, takes longer than most commands that need it. Those that were not
+// needed for a while go, and with them the goroutine that looks after that.
 type scratches struct {
 	node *Node
 
@@ -71,8 +71,8 @@ func (s *scratches) watch() {
 	}
 }
 
-// takeUnused returns those that were idle all the time since its last call, and whether there are others. When the node
-// closes it returns all.
+// takeUnused returns those that were idle all the time since its last call, and whether there are
+// others. When the node closes it returns all.
 func (s *scratches) takeUnused() (unused []*scratch, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

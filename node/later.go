@@ -28,7 +28,7 @@ func (r *request) GatherLater(f func(ctx context.Context, reply *exec.Gathered))
 
 // computing is the effort of a goroutine that computes for the present command.
 func (r *request) computing() effort {
-	if r.Cmd.Flags&(command.Write|command.Internal) != 0 {
+	if r.Cmd.Flags&(command.Write|command.Internal) != 0 && r.Cmd.ID != command.DunlinLend {
 		return computes // others wait for it, or what it reads is only here
 	}
 	return rests

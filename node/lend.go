@@ -37,9 +37,10 @@ func lend(r *request) {
 	}
 }
 
-// cede: DUNLIN CEDE database key version. The key has another name at another node now. It is deleted in a database that
-// is closed, too, because that may be opened again, and the key would keep both names: a key that has the version was
-// there before the database was closed, and so the database cannot be pinned meanwhile.
+// cede: DUNLIN CEDE database key version. The key has another name at another node now. It is
+// deleted in a database that is closed, too, because that may be opened again, and the key would
+// keep both names: a key that has the version was there before the database was closed, and so the
+// database cannot be pinned meanwhile.
 func cede(r *request) {
 	database, key, version, ok := member.ParseCede(r.Args[2:])
 	t, ok := r.lockAsked(database, key, ok, (*request).admitUnpinned)
@@ -68,8 +69,9 @@ func (r *request) lockAsked(
 	return r.lockSpread(database, key, admit)
 }
 
-// lockSpread locks the partition of a key that another node asks about. If its database is not admitted, the partition
-// is not to be used now, or somebody holds it, the request is answered, or waits.
+// lockSpread locks the partition of a key that another node asks about. If its database is not
+// admitted, the partition is not to be used now, or somebody holds it, the request is answered, or
+// waits.
 func (r *request) lockSpread(
 	database uint8, key []byte, admit func(r *request, database uint8) bool,
 ) (t engine.Txn, ok bool) {

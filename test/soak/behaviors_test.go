@@ -281,10 +281,10 @@ func (h *hostile) slotCrossings() {
 func (h *hostile) loans() {
 	p := h.login(h.one(h.Proxies))
 	key := func(kind string) string { return fmt.Sprint("loan:", kind, ":", h.rng.IntN(20)) }
-	p.ask("SET", key("value"), large()[:100*kilobyte])
-	p.say(many(500, numbered("e"), "SADD", key("set")))
+	p.ask("SET", key("value"), large())
+	p.say(many(5000, numbered("e"), "SADD", key("set")))
 	p.hear()
-	p.say(many(500, numbered("h"), "PFADD", key("sketch")))
+	p.say(many(5000, numbered("h"), "PFADD", key("sketch")))
 	p.hear()
 	var batch []byte
 	const rounds = 20
