@@ -43,7 +43,7 @@ const (
 type gathers struct {
 	places    chan struct{} // of all
 	computing chan struct{} // of those that do not wait for others
-	long      longWork      // the same for those whose values are long
+	long      longWork      // the turns of those whose values are long
 	asking    chan struct{} // of keys that are borrowed
 	scratches scratches
 	homes     sync.Pool // of *home: as many as are used at a time, without a wait for others
@@ -53,7 +53,7 @@ type gathers struct {
 func (g *gathers) open(n *Node) {
 	g.places, g.computing = make(chan struct{}, gathersAtOnce), make(chan struct{}, max(1, runtime.NumCPU()/2))
 	g.asking, g.scratches.node = make(chan struct{}, gathersAtOnce), n
-	g.long = longWork{node: n, place: make(chan struct{}, 1)}
+	g.long = longWork{node: n, turn: make(chan struct{}, 1)}
 }
 
 // gatherRun is a gathered command: an exec.Work.

@@ -112,7 +112,7 @@ func (w *gatherRun) borrowEach(
 	left := newAllowance()
 	away := places[:0]
 	for _, at := range places {
-		switch l, err := w.node.borrowHere(w.database, w.args[at], versioned(at), left); {
+		switch l, err := w.borrowHere(ctx, w.args[at], versioned(at), left); {
 		case err != nil:
 			return err
 		case l == nil:

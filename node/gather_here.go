@@ -1,11 +1,27 @@
 package node
 
 import (
+	"context"
+
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/data/keys"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
+
+// borrowHere is Node.borrowHere for what may lie here, when there is a place to compute.
+func (w *gatherRun) borrowHere(
+	ctx context.Context, key []byte, versioned bool, left *allowance,
+) (l *loan, err error) {
+	if w.node.view.Load().Standing[ring.PartitionOf(key)] != ownership.Serving {
+		return nil, nil
+	}
+	err = w.compute(ctx, func() (err error) {
+		l, err = w.node.borrowHere(w.database, key, versioned, left)
+		return err
+	})
+	return l, err
+}
 
 // borrowHere borrows a key as borrow does, if this node is its owner and can lend it at once: no
 // connection is needed then, and no loop. It returns nil if not: somebody holds the partition, the
@@ -15,12 +31,8 @@ import (
 // changes the key. But under the lock nobody has changed it since the view was loaded, which was
 // the one to obey then.
 func (n *Node) borrowHere(database uint8, key []byte, versioned bool, left *allowance) (l *loan, err error) {
-	p := ring.PartitionOf(key)
-	if n.view.Load().Standing[p] != ownership.Serving {
-		return nil, nil
-	}
 	x := n.takeHome()
-	x.Partition, x.Database, x.Now = p, database, n.cfg.Group.UnixMilli()
+	x.Partition, x.Database, x.Now = ring.PartitionOf(key), database, n.cfg.Group.UnixMilli()
 	x.prepare(spell("DUMP", key))
 	l = &loan{node: n, left: left}
 	lends := x.lend(key, versioned, l)

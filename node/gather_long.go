@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// longWork is the place of gathered commands whose values are long. Others do not wait behind them,
-// and as in the crew the place rests behind each piece of work while loops are strained. So such
-// commands take a tenth of the time of one goroutine then, unless one of them waits for too long.
+// longWork is what gathered commands take turns for whose values are long, beside the place in
+// which each computes: as many processors as before are left to the loops. As in the crew there is
+// a rest behind each piece of work while loops are strained, in which short commands compute. So
+// long ones take a tenth of the time of one goroutine then, unless one of them waits for too long.
 type longWork struct {
 	node    *Node
-	place   chan struct{}
+	turn    chan struct{}
 	hurried atomic.Int32 // those that wait for too long
 }
 
-// longWait is how long a command waits for the place until this rests no more: a small part of
+// longWait is how long a command waits for its turn until there are no more rests: a small part of
 // gatherPatience, because one may have to wait for several pieces of work.
 const longWait = 500 * time.Millisecond
 
@@ -23,21 +24,27 @@ const longWait = 500 * time.Millisecond
 // which take longer than exec.RestBehind overlooks.
 const longLoans = 8 << 10
 
-// compute has f compute in the place. The place rests behind it, not the caller.
+// compute has f compute in its turn. The next one waits for the end of the rest, not the caller.
 func (l *longWork) compute(ctx context.Context, f func() error) error {
 	hurry := time.AfterFunc(longWait, func() { l.hurried.Add(1) })
-	leave, err := enter(ctx, l.place)
+	pass, err := enter(ctx, l.turn)
 	if !hurry.Stop() {
 		defer l.hurried.Add(-1)
 	}
 	if err != nil {
 		return err
 	}
+	leave, err := enter(ctx, l.node.gathers.computing)
+	if err != nil {
+		pass()
+		return err
+	}
 	begun := time.Now()
 	defer func() {
+		leave()
 		worked := time.Since(begun)
 		l.node.goJob(func() {
-			defer leave()
+			defer pass()
 			if l.hurried.Load() == 0 {
 				l.node.restBehind(worked)
 			}

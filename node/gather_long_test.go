@@ -19,8 +19,8 @@ func strainBy(t *testing.T, n *Node, f func() bool) {
 	}
 }
 
-// TestLongWorkRests: while loops are strained, the place of long commands rests behind each: the
-// next one waits, and no short one. The place does not rest while somebody has waited for too long.
+// TestLongWorkRests: while loops are strained, there is a rest behind each long command: the next
+// one waits, and no short one. There is none while somebody has waited for too long.
 func TestLongWorkRests(t *testing.T) {
 	n := startLeveled(t)
 	var asked atomic.Int32
@@ -41,7 +41,7 @@ func TestLongWorkRests(t *testing.T) {
 	if first, second := long(), long(); second.Sub(first) < 10*work {
 		t.Errorf("the second one begins %v behind the first one, which has worked for %v", second.Sub(first), work)
 	}
-	leave, err := enter(t.Context(), l.place)
+	leave, err := enter(t.Context(), l.turn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +56,10 @@ func TestLongWorkRests(t *testing.T) {
 	if err := came(t, "its turn", ended); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "nobody waits", func() bool { return len(l.place) == 0 && l.hurried.Load() == 0 })
+	eventually(t, "nobody waits", func() bool { return len(l.turn) == 0 && l.hurried.Load() == 0 })
 	l.hurried.Add(1)
 	long()
-	eventually(t, "the place is free", func() bool { return len(l.place) == 0 })
+	eventually(t, "the place is free", func() bool { return len(l.turn) == 0 })
 	l.hurried.Add(-1)
 	if now := asked.Load(); now > before+1 {
 		t.Errorf("it rests although somebody has waited for too long")

@@ -74,7 +74,7 @@ func (m *gatherMove) try(ctx context.Context) error {
 	}
 	left := newAllowance()
 	moves := m.how == command.GatherMove
-	l, err := m.node.borrowHere(m.database, m.from, moves, left)
+	l, err := m.borrowHere(ctx, m.from, moves, left)
 	if l == nil && err == nil {
 		l, err = m.node.borrow(ctx, m.database, m.from, moves, left)
 	}
