@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -36,7 +34,8 @@ func (h *heard) HandlePublication(
 func (*heard) HandleJoin(string, *centrifuge.ClientInfo) error  { return nil }
 func (*heard) HandleLeave(string, *centrifuge.ClientInfo) error { return nil }
 
-// await waits until each channel has heard n messages, and checks that it has heard each once, in order.
+// await waits until each channel has heard n messages, and checks that it has heard each once, in
+// order.
 func (h *heard) await(n int) error {
 	return untilItWorks(func() error {
 		h.mu.Lock()
@@ -82,8 +81,8 @@ func centrifugeBroker(addr string, h centrifuge.BrokerEventHandler) (
 	return broker, presence, broker.RegisterBrokerEventHandler(h)
 }
 
-// centrifugeSteps publishes by one broker what the other one hears. A script adds a message to a channel's history and
-// publishes it.
+// centrifugeSteps publishes by one broker what the other one hears. A script adds a message to a
+// channel's history and publishes it.
 func centrifugeSteps(addr string) []step {
 	var one, two *centrifuge.RedisBroker
 	var presence *centrifuge.RedisPresenceManager
@@ -163,28 +162,4 @@ func centrifugeSteps(addr string) []step {
 		return history(ctx)
 	}
 	return []step{{"publish", publish}, {"history", history}, {"presence", present}, {"replace", replace}}
-}
-
-// whileReplaced has all nodes replaced, and repeats work until that is done.
-func whileReplaced(work func() error) error {
-	fmt.Println("replace")
-	in := bufio.NewReader(os.Stdin)
-	if _, err := in.ReadString('\n'); err != nil { // it begins
-		return err
-	}
-	replaced := make(chan error, 1)
-	go func() {
-		_, err := in.ReadString('\n')
-		replaced <- err
-	}()
-	for {
-		if err := work(); err != nil {
-			return err
-		}
-		select {
-		case err := <-replaced:
-			return err
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }

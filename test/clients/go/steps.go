@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -42,7 +40,7 @@ func (p ownSteps) run(addr string) {
 // and told to end if that is "restart".
 func restarted(how string) error {
 	fmt.Println(how)
-	_, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	_, err := driver.ReadString('\n')
 	return err
 }
 
@@ -57,8 +55,10 @@ func behindRestart(work func(ctx context.Context) error) step {
 }
 
 // untilItWorks repeats work, which may fail until the proxy is back.
-func untilItWorks(work func() error) error {
-	for deadline := time.Now().Add(reconnectTimeout); ; time.Sleep(20 * time.Millisecond) {
+func untilItWorks(work func() error) error { return untilItWorksFor(reconnectTimeout, work) }
+
+func untilItWorksFor(patience time.Duration, work func() error) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		err := work()
 		if err == nil || time.Now().After(deadline) {
 			return err
