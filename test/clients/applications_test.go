@@ -36,6 +36,8 @@ var applications = []program{
 		[]string{"lock", "locks", "map", "bucket", "queue", "topic", "rate-limit", "cluster", "replace", "crash"}},
 	{"Spring Session, Bucket4j", "Java", java + "spring-session",
 		[]string{"session", "index", "expire", "rate-limit", "replace", "crash"}},
+	{"Spring Data repositories", "Java", java + "spring-repositories",
+		[]string{"crud", "index", "expire", "replace", "crash"}},
 	{"socket.io, rate-limiter-flexible", "Node", "node bin/clients/node/socket_io.js",
 		[]string{"pub/sub", "streams", "rate-limit", "replace", "crash"}},
 	{"BullMQ", "Node", "node bin/clients/node/bullmq.js", bullSteps},

@@ -32,7 +32,7 @@ type program struct {
 
 // severalSlots lists the programs whose transactions, or a RENAME, have keys of several slots, which a proxy
 // executes only with --multi relaxed, or --cross-slot relaxed.
-var severalSlots = []string{"Django's cache", "django-redis", "Spring Session, Bucket4j", "Sidekiq", "Laravel, phpredis"}
+var severalSlots = []string{"Django's cache", "django-redis", "Spring Session, Bucket4j", "Spring Data repositories", "Sidekiq", "Laravel, phpredis"}
 
 // pinned has the programs that work in a pinned database, which is part of their URL: there, transactions and scripts
 // take any keys.
