@@ -68,6 +68,9 @@ var clientSteps = []string{
 	"hash", "set", "sorted-set", "list", "geo", "reconnect",
 }
 
+// debianSteps is what the clients of Ruby and PHP do.
+var debianSteps = slices.Concat(clientSteps[:len(clientSteps)-1], []string{"transaction", "script", "publish", "reconnect"})
+
 // streamSteps is what consumers of streams do.
 var streamSteps = []string{"create", "consume", "claim", "info", "trim", "reconnect"}
 
@@ -82,6 +85,8 @@ var programs = []program{
 	{"rueidis", "Go", "bin/clients/go rueidis", clientSteps},
 	{"redigo", "Go", "bin/clients/go redigo", clientSteps},
 	{"radix", "Go", "bin/clients/go radix", clientSteps},
+	{"go-redis/cache", "Go", "bin/clients/go go-redis-cache",
+		[]string{"get-or-set", "once", "local", "delete", "reconnect"}},
 	{"go-redis's streams", "Go", "bin/clients/go go-redis-streams", streamSteps},
 	{"redis-py", "Python", python + "redis_sync.py", clientSteps},
 	{"redis-py asyncio", "Python", python + "redis_asyncio.py", clientSteps},
@@ -98,6 +103,9 @@ var programs = []program{
 	{"Lettuce", "Java", java + "lettuce", clientSteps},
 	{"Spring Data Redis cache", "Java", java + "spring-cache",
 		[]string{"get-or-set", "put", "evict", "reconnect", "clear"}},
+	{"redis-rb", "Ruby", ruby + "redis_rb.rb", debianSteps},
+	{"phpredis", "PHP", php + "phpredis.php", debianSteps},
+	{"predis", "PHP", php + "predis.php", debianSteps},
 	{"redis-rs", "Rust", "bin/clients/rust/debug/clients", clientSteps},
 	{"hiredis", "C", "bin/clients/hiredis", clientSteps},
 	{"redis-cli", "tools", "test/clients/tools/redis-cli", clientSteps},

@@ -23,6 +23,7 @@ var programs = map[string]ownSteps{
 	"redis_rate":       {"github.com/go-redis/redis_rate/v10", redisRateSteps},
 	"asynq":            {"github.com/hibiken/asynq", asynqSteps},
 	"centrifuge":       {"github.com/centrifugal/centrifuge", centrifugeSteps},
+	"go-redis-cache":   {"github.com/go-redis/cache/v9", cacheSteps},
 	"go-redis-streams": {"github.com/redis/go-redis/v9", streamSteps},
 }
 
