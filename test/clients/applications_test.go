@@ -46,11 +46,11 @@ var applications = []program{
 	{"Celery", "Python", python + "celery_jobs.py",
 		[]string{"queue", "chord", "control", "replace", "crash", "stop"}},
 	{"Dramatiq", "Python", python + "dramatiq_actors.py",
-		[]string{"queue", "group", "rate-limit", "replace", "maintenance", "clear"}},
+		[]string{"queue", "group", "rate-limit", "replace", "crash", "maintenance", "clear"}},
 	{"Flask-Limiter", "Python", python + "flask_limits.py",
-		[]string{"fixed-window", "moving-window", "sliding-window-counter", "reset", "replace"}},
+		[]string{"fixed-window", "moving-window", "sliding-window-counter", "reset", "replace", "crash"}},
 	{"huey, channels_redis, aiocache", "Python", python + "huey_channels.py",
-		[]string{"queue", "group", "cache", "replace"}},
+		[]string{"queue", "group", "cache", "replace", "crash"}},
 	{"Sidekiq", "Ruby", ruby + "sidekiq_jobs.rb", []string{"queue", "api", "replace", "crash", "stop"}},
 	{"Rails", "Ruby", ruby + "rails.rb", []string{"cache", "race", "many", "counters", "clear", "session", "broadcast",
 		"replace", "crash"}},
@@ -60,9 +60,9 @@ var applications = []program{
 	{"redsync", "Go", "bin/clients/go redsync", []string{"lock", "replace", "crash"}},
 	{"redislock", "Go", "bin/clients/go redislock", []string{"lock", "replace", "crash"}},
 	{"redis_rate", "Go", "bin/clients/go redis_rate", []string{"rate-limit", "replace", "crash"}},
-	{"centrifuge", "Go", "bin/clients/go centrifuge", []string{"publish", "history", "presence", "replace"}},
+	{"centrifuge", "Go", "bin/clients/go centrifuge", []string{"publish", "history", "presence", "replace", "crash"}},
 	{"django-redis", "Python", python + "django_redis_cache.py",
-		[]string{"get-or-set", "many", "patterns", "lock", "session", "replace"}},
+		[]string{"get-or-set", "many", "patterns", "lock", "session", "replace", "crash"}},
 }
 
 // workTime lets the applications work before and after a crash. No test depends on it.
