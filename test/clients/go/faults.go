@@ -91,8 +91,8 @@ func outside(all []time.Time, killed time.Time) (n int) {
 	return n
 }
 
-// spread is the number of locks, limits and queues that a program uses by turns in a crash, so that some
-// lie at the node that is killed.
+// spread is the number of locks, limits and queues that a program uses by turns in a crash, so that
+// some lie at the node that is killed.
 const spread = 12
 
 // critical is a section that locks protect. It notes when somebody was not alone in it.
@@ -117,8 +117,8 @@ func (c *critical) enter() {
 	c.mu.Unlock()
 }
 
-// lockFaults returns the steps in which four goroutines enter sections by their locks, while nodes are
-// replaced and while one is killed. with takes the i-th lock, calls enter and lets go.
+// lockFaults returns the steps in which four goroutines enter sections by their locks, while nodes
+// are replaced and while one is killed. with takes the i-th lock, calls enter and lets go.
 func lockFaults(with func(ctx context.Context, i int, enter func()) error) []step {
 	var sections [spread]critical
 	inFour := func(ctx context.Context, i int) error {
@@ -169,8 +169,8 @@ func lockFaults(with func(ctx context.Context, i int, enter func()) error) []ste
 	return []step{{"replace", replace}, {"crash", crash}}
 }
 
-// countFaults returns the steps in which each call of next with the same i gets another number, while
-// nodes are replaced and while one is killed.
+// countFaults returns the steps in which each call of next with the same i gets another number,
+// while nodes are replaced and while one is killed.
 func countFaults(next func(ctx context.Context, i int) (int, error)) []step {
 	var counted [spread]map[int]time.Time
 	for i := range counted {

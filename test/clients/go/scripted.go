@@ -130,8 +130,8 @@ const (
 
 	asynqWorkers = 4
 
-	// A node dies, and two proxies restart. By each of these, tasks of all workers may run twice, or wait
-	// for their lease to end.
+	// A node dies, and two proxies restart. By each of these, tasks of all workers may run twice,
+	// or wait for their lease to end.
 	asynqFaults = 3
 )
 
@@ -173,7 +173,8 @@ func (t *tasks) await(n int64) error {
 
 func crashQueue(i int) string { return fmt.Sprint("crash", i%spread) }
 
-// crash adds tasks to several queues while a node is killed, and counts those that are lost and that run twice.
+// crash adds tasks to several queues while a node is killed, and counts those that are lost and
+// that run twice.
 func (t *tasks) crash(ctx context.Context, client *asynq.Client, inspector *asynq.Inspector) error {
 	added := map[string]time.Time{} // when each was acknowledged
 	n := 0
