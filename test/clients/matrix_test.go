@@ -32,7 +32,7 @@ type program struct {
 
 // severalSlots lists the programs whose transactions, or a RENAME, have keys of several slots, which a proxy
 // executes only with --multi relaxed, or --cross-slot relaxed.
-var severalSlots = []string{"Django's cache", "django-redis", "Spring Session, Bucket4j", "Sidekiq", "Laravel, phpredis"}
+var severalSlots = []string{"Django's cache", "django-redis", "Spring Session, Bucket4j", "Spring Data repositories", "Sidekiq", "Laravel, phpredis"}
 
 // pinned has the programs that work in a pinned database, which is part of their URL: there, transactions and scripts
 // take any keys.
@@ -68,6 +68,9 @@ var clientSteps = []string{
 	"hash", "set", "sorted-set", "list", "geo", "reconnect",
 }
 
+// debianSteps is what the clients of Ruby and PHP do.
+var debianSteps = slices.Concat(clientSteps[:len(clientSteps)-1], []string{"transaction", "script", "publish", "reconnect"})
+
 // streamSteps is what consumers of streams do.
 var streamSteps = []string{"create", "consume", "claim", "info", "trim", "reconnect"}
 
@@ -82,10 +85,8 @@ var programs = []program{
 	{"rueidis", "Go", "bin/clients/go rueidis", clientSteps},
 	{"redigo", "Go", "bin/clients/go redigo", clientSteps},
 	{"radix", "Go", "bin/clients/go radix", clientSteps},
-	{"redsync", "Go", "bin/clients/go redsync", []string{"lock", "reconnect"}},
-	{"redislock", "Go", "bin/clients/go redislock", []string{"lock", "reconnect"}},
-	{"redis_rate", "Go", "bin/clients/go redis_rate", []string{"rate-limit", "reconnect"}},
-	{"asynq", "Go", "bin/clients/go asynq", []string{"queue", "inspect", "reconnect", "stop"}},
+	{"go-redis/cache", "Go", "bin/clients/go go-redis-cache",
+		[]string{"get-or-set", "once", "local", "delete", "reconnect"}},
 	{"go-redis's streams", "Go", "bin/clients/go go-redis-streams", streamSteps},
 	{"redis-py", "Python", python + "redis_sync.py", clientSteps},
 	{"redis-py asyncio", "Python", python + "redis_asyncio.py", clientSteps},
@@ -102,6 +103,9 @@ var programs = []program{
 	{"Lettuce", "Java", java + "lettuce", clientSteps},
 	{"Spring Data Redis cache", "Java", java + "spring-cache",
 		[]string{"get-or-set", "put", "evict", "reconnect", "clear"}},
+	{"redis-rb", "Ruby", ruby + "redis_rb.rb", debianSteps},
+	{"phpredis", "PHP", php + "phpredis.php", debianSteps},
+	{"predis", "PHP", php + "predis.php", debianSteps},
 	{"redis-rs", "Rust", "bin/clients/rust/debug/clients", clientSteps},
 	{"hiredis", "C", "bin/clients/hiredis", clientSteps},
 	{"redis-cli", "tools", "test/clients/tools/redis-cli", clientSteps},

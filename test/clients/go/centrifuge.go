@@ -1,10 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +37,8 @@ func (h *heard) HandlePublication(
 func (*heard) HandleJoin(string, *centrifuge.ClientInfo) error  { return nil }
 func (*heard) HandleLeave(string, *centrifuge.ClientInfo) error { return nil }
 
-// await waits until each channel has heard n messages, and checks that it has heard each once, in order.
+// await waits until each channel has heard n messages, and checks that it has heard each once, in
+// order.
 func (h *heard) await(n int) error {
 	return untilItWorks(func() error {
 		h.mu.Lock()
@@ -82,8 +84,8 @@ func centrifugeBroker(addr string, h centrifuge.BrokerEventHandler) (
 	return broker, presence, broker.RegisterBrokerEventHandler(h)
 }
 
-// centrifugeSteps publishes by one broker what the other one hears. A script adds a message to a channel's history and
-// publishes it.
+// centrifugeSteps publishes by one broker what the other one hears. A script adds a message to a
+// channel's history and publishes it.
 func centrifugeSteps(addr string) []step {
 	var one, two *centrifuge.RedisBroker
 	var presence *centrifuge.RedisPresenceManager
@@ -162,29 +164,117 @@ func centrifugeSteps(addr string) []step {
 		}
 		return history(ctx)
 	}
-	return []step{{"publish", publish}, {"history", history}, {"presence", present}, {"replace", replace}}
+	crash := func(ctx context.Context) error { return centrifugeCrash(one, two, ears) }
+	return []step{
+		{"publish", publish}, {"history", history}, {"presence", present}, {"replace", replace}, {"crash", crash},
+	}
 }
 
-// whileReplaced has all nodes replaced, and repeats work until that is done.
-func whileReplaced(work func() error) error {
-	fmt.Println("replace")
-	in := bufio.NewReader(os.Stdin)
-	if _, err := in.ReadString('\n'); err != nil { // it begins
+// centrifugeCrash publishes while a node is killed. Messages that were answered are in the history,
+// but those of the node's last moments. What is published while a connection is broken is not
+// heard, as with Redis: subscribers read it in the history. Nothing is heard twice or out of order.
+func centrifugeCrash(one, two *centrifuge.RedisBroker, ears *heard) error {
+	var answered [centrifugeChannels]map[string]time.Time
+	for i := range answered {
+		answered[i] = make(map[string]time.Time)
+	}
+	n := 0
+	send := func() (all error) {
+		for i := range centrifugeChannels {
+			data := fmt.Sprintf("crash %06d", n)
+			_, err := one.Publish(channelName(i), []byte(data), centrifuge.PublishOptions{
+				HistorySize: historySize, HistoryTTL: time.Hour, IdempotencyKey: data,
+			})
+			if err == nil {
+				answered[i][data] = time.Now()
+			}
+			all = errors.Join(all, err)
+		}
+		n++
+		return all
+	}
+	killed, refused, err := whileCrashed(send)
+	if err != nil {
 		return err
 	}
-	replaced := make(chan error, 1)
-	go func() {
-		_, err := in.ReadString('\n')
-		replaced <- err
-	}()
-	for {
-		if err := work(); err != nil {
+	rounds := n
+	// Behind it, each channel hears again.
+	err = untilItWorksFor(workTimeout, func() error {
+		last := fmt.Sprintf("crash %06d", n)
+		return errors.Join(send(), ears.hasHeard(last))
+	})
+	if err != nil {
+		return err
+	}
+	var lost []time.Time
+	all := centrifuge.HistoryOptions{Filter: centrifuge.HistoryFilter{Limit: -1}}
+	for i := range centrifugeChannels {
+		kept, _, err := two.History(channelName(i), all)
+		if err != nil {
 			return err
 		}
-		select {
-		case err := <-replaced:
-			return err
-		case <-time.After(10 * time.Millisecond):
+		times := make(map[string]int)
+		for at, message := range kept {
+			if at > 0 && message.Offset != kept[at-1].Offset+1 {
+				return fmt.Errorf("behind offset %d comes %d", kept[at-1].Offset, message.Offset)
+			}
+			times[string(message.Data)]++
+		}
+		for data, at := range answered[i] {
+			switch times[data] {
+			case 0:
+				lost = append(lost, at)
+			case 1:
+			default:
+				return fmt.Errorf("%q is in the history %d times", data, times[data])
+			}
 		}
 	}
+	missed, err := ears.missed(answered)
+	fmt.Printf("count %d messages in %d rounds: %d rounds with errors, %d lost, %d not heard\n",
+		rounds*centrifugeChannels, rounds, refused, len(lost), missed)
+	return errors.Join(err, want("lost, but not in the last moments", outside(lost, killed), 0, nil))
+}
+
+// texts returns what a channel has heard that was published in a crash.
+func (h *heard) texts(channel int) (texts []string) {
+	for _, line := range h.data[channelName(channel)] {
+		if text, _, _ := strings.Cut(line, " at "); strings.HasPrefix(text, "crash ") {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// hasHeard reports the channels that have heard neither this message nor a later one.
+func (h *heard) hasHeard(text string) (err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range centrifugeChannels {
+		if all := h.texts(i); len(all) == 0 || all[len(all)-1] < text {
+			err = errors.Join(err, fmt.Errorf("channel %d has not heard %q", i, text))
+		}
+	}
+	return err
+}
+
+// missed returns how many messages that were answered were not heard. Each was heard once at most,
+// and in order.
+func (h *heard) missed(answered [centrifugeChannels]map[string]time.Time) (missed int, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range centrifugeChannels {
+		all := h.texts(i)
+		for at := 1; at < len(all); at++ {
+			if all[at] <= all[at-1] {
+				err = errors.Join(err, fmt.Errorf("channel %d has heard %q behind %q", i, all[at], all[at-1]))
+			}
+		}
+		for text := range answered[i] {
+			if !slices.Contains(all, text) {
+				missed++
+			}
+		}
+	}
+	return missed, err
 }

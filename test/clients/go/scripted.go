@@ -38,14 +38,16 @@ func redsyncSteps(addr string) []step {
 		unlocked, err := first.UnlockContext(ctx)
 		return want("unlock", unlocked, true, err)
 	}
-	return []step{{"lock", lock}, behindRestart(func(ctx context.Context) error {
-		m := locks.NewMutex("redsync:again", redsync.WithTries(1))
+	return append([]step{{"lock", lock}}, lockFaults(func(ctx context.Context, i int, enter func()) error {
+		m := locks.NewMutex(fmt.Sprint("redsync:again", i), redsync.WithExpiry(lockTTL), redsync.WithTries(lockTries),
+			redsync.WithRetryDelay(lockDelay))
 		if err := m.LockContext(ctx); err != nil {
-			return err
+			return fmt.Errorf("lock: %w", err)
 		}
-		_, err := m.UnlockContext(ctx)
-		return err
-	})}
+		enter()
+		unlocked, err := m.UnlockContext(ctx)
+		return want("unlock", unlocked, true, err)
+	})...)
 }
 
 func redislockSteps(addr string) []step {
@@ -73,13 +75,16 @@ func redislockSteps(addr string) []step {
 		}
 		return nil
 	}
-	return []step{{"lock", lock}, behindRestart(func(ctx context.Context) error {
-		l, err := locks.Obtain(ctx, "redislock:again", time.Second, nil)
+	return append([]step{{"lock", lock}}, lockFaults(func(ctx context.Context, i int, enter func()) error {
+		l, err := locks.Obtain(ctx, fmt.Sprint("redislock:again", i), lockTTL, &redislock.Options{
+			RetryStrategy: redislock.LimitRetry(redislock.LinearBackoff(lockDelay), lockTries),
+		})
 		if err != nil {
-			return err
+			return fmt.Errorf("obtain: %w", err)
 		}
+		enter()
 		return l.Release(ctx)
-	})}
+	})...)
 }
 
 func redisRateSteps(addr string) []step {
@@ -107,14 +112,28 @@ func redisRateSteps(addr string) []step {
 		}
 		return want("at most 25", r.Allowed, 10, nil)
 	}
-	return []step{{"rate-limit", limit}, behindRestart(func(ctx context.Context) error {
-		r, err := limiter.Allow(ctx, "again", redis_rate.PerSecond(1000))
+	// No request comes back in the test, so what is left falls with each one.
+	many := redis_rate.Limit{Rate: 1, Burst: 100_000, Period: time.Hour}
+	return append([]step{{"rate-limit", limit}}, countFaults(func(ctx context.Context, i int) (int, error) {
+		r, err := limiter.Allow(ctx, fmt.Sprint("again", i), many)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		return want("allowed", r.Allowed, 1, nil)
-	})}
+		return r.Remaining, want("allowed", r.Allowed, 1, nil)
+	})...)
 }
+
+const (
+	lockTTL   = 5 * time.Second
+	lockTries = 5_000
+	lockDelay = 5 * time.Millisecond
+
+	asynqWorkers = 4
+
+	// A node dies, and two proxies restart. By each of these, tasks of all workers may run twice,
+	// or wait for their lease to end.
+	asynqFaults = 3
+)
 
 // quiet is asynq's logger.
 type quiet struct{}
@@ -144,20 +163,88 @@ func (t *tasks) ProcessTask(_ context.Context, task *asynq.Task) error {
 }
 
 func (t *tasks) await(n int64) error {
-	for deadline := time.Now().Add(reconnectTimeout); t.done.Load() < n; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(workTimeout); t.done.Load() < n; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%d of %d tasks are done", t.done.Load(), n)
 		}
 	}
-	return nil
+	return want("tasks done", t.done.Load(), n, nil)
+}
+
+func crashQueue(i int) string { return fmt.Sprint("crash", i%spread) }
+
+// crash adds tasks to several queues while a node is killed, and counts those that are lost and
+// that run twice.
+func (t *tasks) crash(ctx context.Context, client *asynq.Client, inspector *asynq.Inspector) error {
+	added := map[string]time.Time{} // when each was acknowledged
+	n := 0
+	killed, refused, err := whileCrashed(func() error {
+		name := fmt.Sprint("crash", n, "-")
+		n++
+		_, err := client.EnqueueContext(ctx, asynq.NewTask("t", []byte(name)), asynq.Queue(crashQueue(n)))
+		if err == nil {
+			added[name] = time.Now()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	// A worker has these if the reply that gave them to it was lost. asynq finds them a minute or
+	// two later, when their lease has ended.
+	held := func() (map[string]bool, error) {
+		names := map[string]bool{}
+		for i := range spread {
+			active, err := inspector.ListActiveTasks(crashQueue(i), asynq.PageSize(1000))
+			if err != nil && !errors.Is(err, asynq.ErrQueueNotFound) { // it has had no task
+				return nil, err
+			}
+			for _, task := range active {
+				names[string(task.Payload)] = true
+			}
+		}
+		return names, nil
+	}
+	var lost []time.Time
+	twice, waiting := 0, 0
+	err = untilItWorksFor(workTimeout, func() error {
+		kept, err := held()
+		if err != nil {
+			return err
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		lost, twice, waiting = nil, 0, 0
+		for name, at := range added {
+			switch times := t.begun[name]; {
+			case times > 1:
+				twice++
+			case times == 0 && kept[name]:
+				waiting++
+			case times == 0:
+				lost = append(lost, at)
+			}
+		}
+		return want("tasks lost, but not in the last moments", outside(lost, killed), 0, nil)
+	})
+	fmt.Printf("count %d tasks: %d refused, %d lost, %d twice, %d wait for the end of a lease\n",
+		n, refused, len(lost), twice, waiting)
+	if most := asynqFaults * asynqWorkers; twice > most || waiting > most {
+		err = errors.Join(err, fmt.Errorf("%d tasks have run twice, and %d wait, want at most %d", twice, waiting, most))
+	}
+	return err
 }
 
 func asynqSteps(addr string) []step {
 	at := asynq.RedisClientOpt{Addr: addr}
 	client, inspector := asynq.NewClient(at), asynq.NewInspector(at)
 	work := &tasks{begun: map[string]int{}}
+	queues := map[string]int{"default": 2, "other": 1}
+	for i := range spread {
+		queues[crashQueue(i)] = 1
+	}
 	server := asynq.NewServer(at, asynq.Config{
-		Concurrency: 4, Queues: map[string]int{"default": 2, "other": 1}, Logger: quiet{},
+		Concurrency: asynqWorkers, Queues: queues, Logger: quiet{},
 		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return 0 },
 		TaskCheckInterval:        50 * time.Millisecond,
 		DelayedTaskCheckInterval: 100 * time.Millisecond,
@@ -194,10 +281,7 @@ func asynqSteps(addr string) []step {
 		if err := server.Start(work); err != nil {
 			return err
 		}
-		if err := work.await(71); err != nil {
-			return err
-		}
-		return want("tasks done", work.done.Load(), 71, nil)
+		return work.await(71)
 	}
 	inspect := func(context.Context) error {
 		for deadline := time.Now().Add(reconnectTimeout); ; time.Sleep(10 * time.Millisecond) {
@@ -212,15 +296,18 @@ func asynqSteps(addr string) []step {
 		n, err := inspector.DeleteAllCompletedTasks("other")
 		return want("deleted", n, 20, err)
 	}
-	next := 100
-	return []step{{"queue", queue}, {"inspect", inspect}, behindRestart(func(ctx context.Context) error {
-		if err := enqueue(ctx, next, next+1); err != nil {
+	replace := func(ctx context.Context) error {
+		before, n := work.done.Load(), 0
+		err := whileReplaced(func() error { n++; return enqueue(ctx, 1000+n, 1000+n+1) })
+		if err != nil {
 			return err
 		}
-		next++
-		return work.await(72)
-	}), {"stop", func(context.Context) error {
+		return work.await(before + int64(n))
+	}
+	crash := func(ctx context.Context) error { return work.crash(ctx, client, inspector) }
+	stop := func(context.Context) error {
 		server.Shutdown()
 		return errors.Join(client.Close(), inspector.Close())
-	}}}
+	}
+	return []step{{"queue", queue}, {"inspect", inspect}, {"replace", replace}, {"crash", crash}, {"stop", stop}}
 }

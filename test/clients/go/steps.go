@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -25,6 +23,7 @@ var programs = map[string]ownSteps{
 	"redis_rate":       {"github.com/go-redis/redis_rate/v10", redisRateSteps},
 	"asynq":            {"github.com/hibiken/asynq", asynqSteps},
 	"centrifuge":       {"github.com/centrifugal/centrifuge", centrifugeSteps},
+	"go-redis-cache":   {"github.com/go-redis/cache/v9", cacheSteps},
 	"go-redis-streams": {"github.com/redis/go-redis/v9", streamSteps},
 }
 
@@ -42,7 +41,7 @@ func (p ownSteps) run(addr string) {
 // and told to end if that is "restart".
 func restarted(how string) error {
 	fmt.Println(how)
-	_, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	_, err := driver.ReadString('\n')
 	return err
 }
 
@@ -57,8 +56,10 @@ func behindRestart(work func(ctx context.Context) error) step {
 }
 
 // untilItWorks repeats work, which may fail until the proxy is back.
-func untilItWorks(work func() error) error {
-	for deadline := time.Now().Add(reconnectTimeout); ; time.Sleep(20 * time.Millisecond) {
+func untilItWorks(work func() error) error { return untilItWorksFor(reconnectTimeout, work) }
+
+func untilItWorksFor(patience time.Duration, work func() error) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		err := work()
 		if err == nil || time.Now().After(deadline) {
 			return err

@@ -16,6 +16,7 @@ public final class Main {
             "lettuce-streams", (host, port) -> new Streams(new LettuceStreams(host, port), "lettuce").run(),
             "redisson", (host, port) -> new RedissonObjects(host, port).run(),
             "spring-session", (host, port) -> new SpringSessions(host, port).run(),
+            "spring-repositories", (host, port) -> new SpringRepositories(host, port).run(),
             "spring-streams", (host, port) -> new Streams(new SpringStreams(host, port), "spring").run());
 
     private static final Map<String, List<Class<?>>> LIBRARIES = Map.of(

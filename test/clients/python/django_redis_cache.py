@@ -3,13 +3,18 @@
 set_many is a transaction over several slots, unless the database is pinned.
 """
 
+import collections
 import sys
+import time
 
 import django
 import django_redis
+import redis
 from django.conf import settings
 from django.core.cache import cache
+from django_redis.exceptions import ConnectionInterrupted
 
+from ledger import last_moments, while_crashed
 from scenario import TTL, expect, expect_ttl, report, while_replaced
 
 settings.configure(
@@ -90,6 +95,42 @@ def replace():
     expect("get_many", cache.get_many(want), want)
 
 
+def crash():
+    """Values and sessions are there, but those of a node's last moments. Each count comes once."""
+    written, saved, counted, refused = {}, {}, collections.defaultdict(list), []
+
+    def attempt(run):
+        try:
+            return run()
+        except (ConnectionInterrupted, redis.RedisError) as e:
+            refused.append(e)
+
+    def write(i):
+        cache.set(f"crash{i}", i, 10 * TTL)
+        written[f"crash{i}"] = time.time()
+
+    def visit():
+        s = SessionStore()
+        s["visits"] = 1
+        s.save()
+        saved[s.session_key] = time.time()
+
+    def work(i):
+        attempt(lambda: write(i))
+        attempt(visit)
+        attempt(lambda: counted[cache.incr("crashes")].append(time.time()))
+
+    cache.set("crashes", 0, None)
+    killed = while_crashed(work)
+    kept = cache.get_many(written)
+    gone = [at for name, at in written.items() if name not in kept]
+    gone += [at for name, at in saved.items() if SessionStore(name).get("visits") != 1]
+    twice = [at[0] for at in counted.values() if len(at) > 1]
+    print(f"count {len(written)} values, {len(saved)} sessions, {len(counted)} counts: {len(refused)} refused, "
+          f"{len(gone)} lost, {len(twice)} counted twice", flush=True)
+    expect("lost or counted twice", [at for at in gone + twice if not last_moments(at, killed)], [])
+
+
 django.setup()
 print("version", django_redis.__version__, flush=True)
 report("get-or-set", get_or_set)
@@ -98,3 +139,4 @@ report("patterns", patterns)
 report("lock", lock)
 report("session", session)
 report("replace", replace)
+report("crash", crash)

@@ -9,19 +9,24 @@ import sys
 import threading
 
 import dramatiq
+import redis
 from dramatiq.brokers.redis import RedisBroker
 from dramatiq.rate_limits import ConcurrentRateLimiter
 from dramatiq.rate_limits.backends import RedisBackend as LimitBackend
 from dramatiq.results import Results
 from dramatiq.results.backends import RedisBackend as ResultBackend
 
-from scenario import WORK_SECONDS, expect, report, while_replaced
+from ledger import Ledger, while_crashed
+from scenario import WORK_SECONDS, Failure, expect, report, until_it_works, while_replaced
 
+THREADS = 4
+PREFETCHED = 2 * THREADS
+EVENTS = 3  # by which messages may run twice: a node dies, and two proxies restart
 url = "redis://" + sys.argv[1]
 broker = RedisBroker(url=url)
 broker.add_middleware(Results(backend=ResultBackend(url=url)))
 dramatiq.set_broker(broker)
-worker = dramatiq.Worker(broker, worker_timeout=100, worker_threads=4)
+worker = dramatiq.Worker(broker, worker_timeout=100, worker_threads=THREADS)
 
 sent = []
 runs = collections.Counter()
@@ -36,6 +41,14 @@ def upper(name):
     if name.endswith("7") and runs[name] == 1:
         raise ValueError("once more")
     return name.upper()
+
+
+ledger = Ledger()
+
+
+@dramatiq.actor(max_retries=10, min_backoff=100, max_backoff=100)
+def note(name):
+    ledger.ran(name)
 
 
 def send(name, **options):
@@ -79,9 +92,29 @@ def replace():
     expect_results(messages)
 
 
+def crash():
+    """Behind the crash the worker ends, and another one gets what was on its way to it."""
+    def work(i):
+        ledger.add(f"crash{i}", note.send, (redis.RedisError, dramatiq.errors.ConnectionError))
+
+    killed = while_crashed(work, pause=0.02)
+    worker.stop()
+    heir = RedisBroker(url=url, heartbeat_timeout=1000, maintenance_chance=1_000_000)
+    for actor in (upper, note):
+        heir.declare_actor(actor)
+    second = dramatiq.Worker(heir, worker_timeout=100, worker_threads=THREADS)
+    second.start()
+    ledger.settle(killed, EVENTS * (THREADS + PREFETCHED))
+
+    def none_left():
+        expect("messages left", heir.client.hlen("dramatiq:default.msgs"), 0)
+
+    until_it_works(none_left, Failure, WORK_SECONDS)
+    second.stop()
+
+
 def maintenance():
     """A worker is gone with a message. The broker's maintenance gives it to another one."""
-    worker.stop()
     gone = RedisBroker(url=url)
     gone.declare_queue("default")
     send("left")
@@ -101,5 +134,6 @@ report("queue", queue)
 report("group", group)
 report("rate-limit", limit)
 report("replace", replace)
+report("crash", crash)
 report("maintenance", maintenance)
 report("clear", clear)

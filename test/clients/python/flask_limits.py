@@ -5,11 +5,13 @@ The database is pinned: reset is a script that deletes keys of several slots.
 
 import importlib.metadata
 import sys
+import time
 
 import flask
 from flask_limiter import Limiter
 from flask_limiter.util import get_remote_address
 
+from ledger import last_moments, while_crashed
 from scenario import expect, report, while_replaced
 
 MANY = 100_000  # requests in an hour
@@ -64,9 +66,33 @@ def replace():
     while_replaced(request)
 
 
+def crash():
+    """No request counts for nothing, unless its count was lost with a node."""
+    clients = {strategy: client_of(strategy)[0] for strategy in STRATEGIES}
+    left = {strategy: {} for strategy in STRATEGIES}  # when each number of requests left was answered
+    twice, refused = [], []
+
+    def request(i):
+        for strategy, client in clients.items():
+            response = client.get("/many")
+            n = response.headers.get("X-RateLimit-Remaining")
+            if response.status_code != 200 or n is None:
+                refused.append(response.status)
+                continue
+            if n in left[strategy]:
+                twice.append(left[strategy][n])
+            left[strategy][n] = time.time()
+
+    killed = while_crashed(request)
+    print(f"count {sum(map(len, left.values()))} requests: {len(refused)} refused, {len(twice)} counted twice",
+          flush=True)
+    expect("counted twice", [at for at in twice if not last_moments(at, killed)], [])
+
+
 STRATEGIES = ["fixed-window", "moving-window", "sliding-window-counter"]
 print("version", importlib.metadata.version("flask-limiter"), flush=True)
 for s in STRATEGIES:
     report(s, lambda: limit(s))
 report("reset", reset)
 report("replace", replace)
+report("crash", crash)

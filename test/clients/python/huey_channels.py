@@ -12,10 +12,15 @@ import threading
 import aiocache
 import channels_redis.core
 import huey
+import redis
 
+from ledger import Ledger, while_crashed
 from scenario import TTL, WORK_SECONDS, Failure, expect, report, until_it_works, while_replaced
 
 SENT = 50  # messages to a group
+WORKERS = 2
+TO_END = 5  # seconds for the tasks that workers have
+EVENTS = 3  # by which a worker's task may be lost, or run twice: a node dies, two proxies restart
 url = "redis://" + sys.argv[1]
 address, database = sys.argv[1].split("/")
 loop = asyncio.new_event_loop()
@@ -42,6 +47,14 @@ def upper(name):
     return name.upper()
 
 
+ledger = Ledger()
+
+
+@tasks.task()
+def note(name):
+    ledger.ran(name)
+
+
 def add(name, **options):
     added.append(name)
     return upper.schedule((name,), **options) if options else upper(name)
@@ -65,7 +78,7 @@ def queue():
     results = [add(f"plain{i}") for i in range(40)]
     results += [add(f"later{i}", delay=1) for i in range(5)]
     expect("scheduled", tasks.scheduled_count() + tasks.pending_count(), 45)
-    tasks.create_consumer(workers=2, initial_delay=0.01, max_delay=0.05, scheduler_interval=1).start()
+    tasks.create_consumer(workers=WORKERS, initial_delay=0.01, max_delay=0.05, scheduler_interval=1).start()
     expect_results(results)
 
 
@@ -156,6 +169,18 @@ def replace():
     n = while_replaced(work)
     expect_results(results)
     all_received(SENT + n)
+    for receiver in receivers:  # each ends with its connection
+        loop.call_soon_threadsafe(receiver.cancel)
+
+
+def crash():
+    """huey's workers pop their tasks. One that is in a reply is lost with the connection."""
+    def work(i):
+        ledger.add(f"crash{i}", note, redis.RedisError)
+
+    killed = while_crashed(work, pause=0.02)
+    until_it_works(lambda: expect("pending", len(tasks), 0), Failure, WORK_SECONDS)
+    ledger.settle(killed, EVENTS * WORKERS, popped=EVENTS * WORKERS, patience=TO_END)
 
 
 versions = [importlib.metadata.version(name) for name in ("huey", "channels-redis", "aiocache")]
@@ -164,3 +189,4 @@ report("queue", queue)
 report("group", group)
 report("cache", cached)
 report("replace", replace)
+report("crash", crash)

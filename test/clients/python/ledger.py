@@ -57,10 +57,11 @@ class Ledger:
         self.added[name] = time.time()
         return result
 
-    def settle(self, killed, twice, popped=0, held=set):
+    def settle(self, killed, twice, popped=0, held=set, patience=WORK_SECONDS):
         """Waits until the jobs have run that must, after a node was killed. Of those that it took in its last
         moments each may be lost. At most so many jobs have run twice, and at most popped were lost with the reply to
-        the pop that took them, as with Redis. held returns those that are kept for later."""
+        the pop that took them, as with Redis. held returns those that are kept for later. patience is how long, in
+        seconds, the others may take."""
         def lost():
             runs, kept = self.runs(), held()
             return [n for n, at in self.added.items() if at and n not in runs and n not in kept]
@@ -69,7 +70,7 @@ class Ledger:
             return [n for n in lost() if not last_moments(self.added[n], killed)]
 
         try:
-            until_it_works(lambda: expect("jobs lost", early(), []), Failure, WORK_SECONDS)
+            until_it_works(lambda: expect("jobs lost", early(), []), Failure, patience)
         except Failure:
             if len(early()) > popped:
                 raise
