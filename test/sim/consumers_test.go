@@ -154,6 +154,7 @@ func (c *consumer) answered(cmd *command, reply any) {
 type market struct {
 	producers []producer
 	consumers []*consumer
+	movers    []mover
 }
 
 func newMarket(proxies []*proxy) (m market) {
@@ -161,6 +162,9 @@ func newMarket(proxies []*proxy) (m market) {
 		if x.w.claims {
 			m.producers = append(m.producers, producer{client: newClient(x, nil, nil)})
 			m.consumers = append(m.consumers, newConsumer(x), newConsumer(x))
+		}
+		if x.w.moves {
+			m.movers = append(m.movers, newMover(x))
 		}
 		if x.w.reads {
 			m.producers = append(m.producers, producer{client: newClient(x, nil, nil), writes: true})
@@ -177,6 +181,9 @@ func (m market) begin() {
 	for _, c := range m.consumers {
 		c.next()
 	}
+	for _, v := range m.movers {
+		v.next()
+	}
 }
 
 func (m market) clients() (clients []*client) {
@@ -185,6 +192,9 @@ func (m market) clients() (clients []*client) {
 	}
 	for _, c := range m.consumers {
 		clients = append(clients, c.client)
+	}
+	for _, v := range m.movers {
+		clients = append(clients, v.client)
 	}
 	return clients
 }
@@ -205,7 +215,7 @@ func (w *world) close(m market) {
 		}
 	}
 	for _, at := range all {
-		m.producers[0].push(at, len(m.consumers))
+		m.producers[0].push(at, readMost*len(m.consumers)) // a read may take so many
 		w.run(w.now + time.Second)
 		w.checkWaiters(m.consumers)
 	}

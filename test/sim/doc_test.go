@@ -10,7 +10,7 @@
 //	              queue_test.go
 //	        proxy: proxy_test.go, session_test.go, with proxy/order and wide.Rounds themselves
 //	               waits_test.go, with order.Claims themselves
-//	        client: client_test.go, consumers_test.go, journals_test.go
+//	        client: client_test.go, consumers_test.go, journals_test.go, moves_test.go
 //	                        │
 //	                        v
 //	        truth_test.go: one server a partition, nothing stale, lost, twice, or half done
@@ -29,6 +29,11 @@
 // that is gone is not returned. Of those who stand in a queue, or were told that they can pop, nobody
 // is overtaken by others who wait there. A command that has not popped ends in time. In the end nobody
 // waits for a list that has elements. queue_test.go models the queues of node/engine.
+//
+// In histories with moves, clients move elements between lists of two places (LMOVE with --cross-slot
+// relaxed): the owners hold both places, and the element is stored before it is taken. It stays in
+// both lists only if a process that takes part has died or stood still, or a connection has broken,
+// and is in one of them otherwise (moves_test.go, reserve_test.go).
 //
 // In histories with reads, writers add entries to two journals of each partition, and readers follow
 // them with XREAD, behind the last ID that they have seen or behind $, in journals of one partition

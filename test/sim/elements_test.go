@@ -13,9 +13,10 @@ import (
 // element is one of which everything is known.
 type element struct {
 	spot spot
-	by   *command // that has popped it; nil: it is in its list
-	via  *conn    // not nil: the reply is on its way
-	back bool     // a proxy returns it
+	by   *command     // that has popped it; nil: it is in its list
+	via  *conn        // not nil: the reply is on its way
+	back bool         // a proxy returns it
+	also *elementMove // not nil: it lies in a second list until it is taken from this one
 }
 
 // listOf returns a list as the value of a key: lists never change.
@@ -70,8 +71,10 @@ func (w *world) pop(n *node, via *conn, c *command, at spot, late bool) popped {
 func (w *world) put(n *node, c *command) {
 	if c.kind == add {
 		w.journals[c.spot()] = append(w.journals[c.spot()], n.newest(c.spot()))
-	} else if e := w.elements[c.value]; e != nil || !c.front {
+	} else if e := w.elements[c.value]; e == nil && !c.front {
 		w.elements[c.value] = &element{spot: c.spot()}
+	} else if e != nil {
+		w.elements[c.value] = &element{spot: c.spot(), also: e.also}
 	}
 }
 
@@ -92,7 +95,7 @@ func (w *world) tear(k int, emptied bool) {
 		w.journals[journal(k, n)] = nil
 	}
 	for id, e := range w.elements {
-		if e.spot.place() == k && (!emptied || e.by == nil) {
+		if (e.spot.place() == k || e.also != nil && e.also.to.place() == k) && (!emptied || e.by == nil) {
 			delete(w.elements, id)
 		}
 	}

@@ -27,7 +27,8 @@ func newWorld(o options) *world {
 	w.now = time.Second // 0 stands for never
 	for len(w.tracked) < places {
 		p := uint16(w.rng.IntN(ring.Partitions))
-		if !slices.Contains(w.tracked, p) {
+		pinned := p == ring.PinnedPartition(databaseOf(1)) || p == ring.PinnedPartition(databaseOf(2)) // which is special there
+		if !pinned && !slices.Contains(w.tracked, p) {
 			w.tracked = append(w.tracked, p)
 		}
 	}
@@ -386,6 +387,7 @@ func (w *world) cutProxy(p *proc, within time.Duration) {
 // breakConns resets connections of a process.
 func (w *world) breakConns(p *proc) {
 	w.tracef("connections of %s break", p.name)
+	w.lastReset = w.now
 	for _, c := range slices.Clone(p.conns) {
 		if w.chance(0.5) {
 			for end := range 2 {

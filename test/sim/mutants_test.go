@@ -75,6 +75,10 @@ var broken = []brokenRule{
 		r.order.ForgetIDs, r.reads, r.alone, r.restless = true, true, true, true
 	}, []mischief{joins, leaves, resets}},
 	{"serve one of those who wait for an entry", func(r *options) { r.oneReader, r.reads, r.restless = true, true, true }, nil},
+	{"take an element that is moved before it is stored", func(r *options) {
+		r.takeFirst, r.claims, r.moves, r.restless, r.hard = true, true, true, true, true
+	}, []mischief{crashes, stops}},
+	{"move elements between lists that others use", func(r *options) { r.moveUnheld, r.claims, r.moves = true, true, true }, nil},
 	{"do not return what was popped for who is gone", func(r *options) { r.noReturns, r.claims = true, true }, nil},
 }
 

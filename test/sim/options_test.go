@@ -34,6 +34,8 @@ type options struct {
 	claims bool
 	// reads has clients follow journals with XREAD, to which others add entries.
 	reads bool
+	// moves has clients move elements between lists of two places. It needs claims.
+	moves bool
 	// alone has each XREAD name journals of one partition.
 	alone bool
 	// restless has more happen in less time.
@@ -54,5 +56,7 @@ type rules struct {
 	noTurns      bool // a claim that is told that it is ready has no turn
 	ignoreTurns  bool // who is woken for one of its keys pops from another one where a claim has its turn
 	noReturns    bool // proxies keep what they have popped for a client that is gone
+	moveUnheld   bool // others use lists between which an element is moved
+	takeFirst    bool // an element that is moved is taken before it is stored
 	oneReader    bool // of those who wait for entries of a journal, one is served when there are some
 }

@@ -192,6 +192,9 @@ func (x *proxy) message(database uint8, args [][]byte) any {
 		return request{commandOf(args[1])}
 	}
 	switch string(args[1]) {
+	case member.VerbGather:
+		_, id := x.w.parseKeys(args[3:5])
+		return gathering{known(id)}
 	case member.VerbClaim:
 		claim, _ := member.ParseClaim(args[2:])
 		from, id := x.w.parseKeys(claim.Keys)

@@ -20,18 +20,19 @@ const (
 	pop
 	add
 	read
+	move
 	flushAll
 	scan
 )
 
 func (k commandKind) String() string {
-	return [...]string{"GET", "SET", "INCR", "MSET", "RPUSH", "BLPOP", "XADD", "XREAD", "FLUSHALL", "SCAN"}[k]
+	return [...]string{"GET", "SET", "INCR", "MSET", "RPUSH", "BLPOP", "XADD", "XREAD", "LMOVE", "FLUSHALL", "SCAN"}[k]
 }
 
 func (k commandKind) everywhere() bool { return k >= flushAll }
 
 // repeatable reports whether the command may be executed twice.
-func (k commandKind) repeatable() bool { return k != incr && k != push && k != add }
+func (k commandKind) repeatable() bool { return k != incr && k != push && k != add && k != move }
 
 // pipeKey is what generations belong to.
 type pipeKey struct {
@@ -138,6 +139,8 @@ func (e *nodeEnd) received(m any) {
 		}
 	case popping:
 		p.pop(m, late)
+	case gathering:
+		p.gather(m.cmd)
 	case reading:
 		p.read(m, late)
 	case claiming:

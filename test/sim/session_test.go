@@ -75,7 +75,7 @@ func (s *session) dispatch(c *command) bool {
 		all.round()
 		return true
 	}
-	if !m.Enter(&s.Session, lane) {
+	if c.kind == move && s.Outstanding() > 0 || !m.Enter(&s.Session, lane) {
 		return false
 	}
 	s.begin(c)
@@ -83,6 +83,10 @@ func (s *session) dispatch(c *command) bool {
 	raw := resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10))
 	if c.kind == set || c.kind == both {
 		raw = resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10), strconv.AppendInt(nil, int64(c.value), 10))
+	}
+	if c.kind == move {
+		from, to := s.x.w.keyOf(c.wanted[0], c.id), s.x.w.keyOf(c.wanted[1], c.id)
+		raw = member.AppendGather(nil, [][]byte{[]byte(move.String()), from, to, []byte("LEFT"), []byte("RIGHT")})
 	}
 	p, ok := m.Submit(&s.Session, r, raw, now)
 	if !ok {

@@ -22,6 +22,7 @@ var forcible = map[string]func(*options){
 	"holds":     func(o *options) { o.holds, o.later = true, true },
 	"later":     func(o *options) { o.later = true },
 	"majority":  func(o *options) { o.majority = true },
+	"moves":     func(o *options) { o.claims, o.moves = true, true },
 	"narrow":    func(o *options) { o.narrow = true },
 	"overflows": func(o *options) { o.overflows = true },
 	"reads":     func(o *options) { o.reads = true },
@@ -69,6 +70,7 @@ func TestPinned(t *testing.T) {
 func seeded(seed uint64) options {
 	return options{
 		seed: seed, overflows: seed%4 == 0, later: seed%2 == 1, holds: seed%4 == 1, claims: seed%3 == 0, reads: seed%5 == 3,
+		moves: seed%9 == 0,
 	}
 }
 

@@ -169,7 +169,7 @@ func (w *world) checkServer(n *node, c *command, k int, late bool) (genuine bool
 			w.violate("%s executes %v %d a second time", n.p.name, c.kind, c.id)
 		}
 	}
-	if c.kind == flushAll && c.id < c.client.newest[k] {
+	if c.kind == flushAll && c.id < c.client.newest[k] && !w.apart() { // or on the other side of a split
 		w.violate("%s executes FLUSHALL %d on %d behind %d of its client", n.p.name, c.id, k, c.client.newest[k])
 	}
 	c.client.newest[k] = max(c.client.newest[k], c.id)
@@ -222,6 +222,7 @@ func (w *world) startsServing(n *node, k int, kept bool) {
 	t, d := &w.truth[k], &n.data[k]
 	before := t.server
 	w.tracef("%s serves %d from epoch %d, kept %v, %v", n.p.name, k, n.view.Epoch(), kept, d.values)
+	w.endMoves(n, k)
 	if d.values != valuesOf(d.last) {
 		w.violate("%s serves %d with %v, which never was: %v", n.p.name, k, d.values, valuesOf(d.last))
 	}
@@ -341,7 +342,7 @@ func (w *world) begins(c *command) {
 // ends checks what a client is told.
 func (w *world) ends(c *command, reply any) {
 	c.answered = true
-	if w.apart() || c.kind == push || c.kind == pop || c.kind == add || c.kind == read {
+	if w.apart() || c.kind == push || c.kind == pop || c.kind == add || c.kind == read || c.kind == move {
 		return
 	}
 	switch m := reply.(type) {

@@ -38,6 +38,7 @@ type world struct {
 	takerDies bool                     // the next node to which a table gives something does
 	issuer    issuer                   // that stands still
 	cutNow    bool                     // nodes are cut off from each other
+	lastReset time.Duration
 	lastCut   time.Duration
 	atLeast   int                     // --min-members
 	ids       int                     // of commands
