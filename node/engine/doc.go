@@ -131,6 +131,8 @@
 //     before anything else is changed, and in Unlock. No shard is unlocked with a view.
 //   - An effect is in a log wholly or not at all. A log that overflows is emptied, and the shard
 //     stops feeding its receiver.
+//   - A block of a log is full, but for the last one and for those in front of a long unit: that is
+//     not copied into the log, which gets its blocks.
 //   - Blocks of logs are charged from before they are written to until they are given back. Logging
 //     takes from a reserve and evicts nothing, since eviction itself logs.
 //

@@ -20,6 +20,7 @@ type feeds struct {
 
 	mu    sync.Mutex // innermost lock but that of a mapping.Space
 	next  []uint32   // by block: the one behind it in its list, 0 for none
+	ends  []uint16   // by block of a log: where it ends, if others were spliced behind it; 0: at its end
 	warm  uint32     // list of the reserve
 	cold  uint32     // list of blocks without memory
 	fresh uint32     // blocks from here on were never used
@@ -60,12 +61,21 @@ func (f *feeds) block(b uint32) []byte {
 	return f.arena.bytes(uint64(b)*blockSize, blockSize)
 }
 
+// content is what a block of a log has, or has room for.
+func (f *feeds) content(b uint32) []byte {
+	if end := f.ends[b]; end != 0 {
+		return f.block(b)[:end]
+	}
+	return f.block(b)
+}
+
 // prepare allocates the lists of blocks with the first feed.
 func (f *feeds) prepare() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.next == nil {
 		f.next = make([]uint32, maxFeeds/blockSize+1)
+		f.ends = make([]uint16, len(f.next))
 	}
 }
 
@@ -77,7 +87,7 @@ func (f *feeds) take() uint32 {
 		return 0
 	}
 	b := f.warm
-	f.warm, f.next[b] = f.next[b], 0
+	f.warm, f.next[b], f.ends[b] = f.next[b], 0, 0
 	f.reserve.Add(-1)
 	return b
 }

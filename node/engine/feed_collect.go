@@ -65,7 +65,7 @@ func (rd *reader) takeLog(s *shard, to *receiver) {
 
 // word is the word that the next effect begins with.
 func (rd *reader) word(f *feeds) header {
-	b := f.block(rd.first)[rd.at:]
+	b := f.content(rd.first)[rd.at:]
 	if len(b) >= wordSize {
 		return header(binary.LittleEndian.Uint64(b))
 	}
@@ -79,11 +79,11 @@ func (rd *reader) word(f *feeds) header {
 func (rd *reader) appendTo(dst []byte, n int, f *feeds) []byte {
 	rd.left -= n
 	for n > 0 {
-		part := f.block(rd.first)[rd.at:]
-		part = part[:min(n, len(part))]
+		all := f.content(rd.first)
+		part := all[rd.at:min(rd.at+n, len(all))]
 		dst = append(dst, part...)
 		n -= len(part)
-		if rd.at += len(part); rd.at == blockSize || rd.left == 0 && n == 0 {
+		if rd.at += len(part); rd.at == len(all) || rd.left == 0 && n == 0 {
 			rd.next(f)
 		}
 	}

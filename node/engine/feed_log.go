@@ -148,6 +148,26 @@ func (l *feedLog) write(b []byte) {
 	}
 }
 
+// splice takes over the blocks of another log, behind a head of a few bytes. What is free of the
+// last block stays unused.
+func (l *feedLog) splice(s *shard, head []byte, from *feedLog) {
+	if l.bytes+len(head)+from.bytes > l.blocks.longest() {
+		s.feeds.overflow(l)
+		return
+	}
+	if len(head) > len(l.free) && !l.lengthen(s, len(head)) {
+		return
+	}
+	l.write(head)
+	if free := len(l.free); free > 0 {
+		l.blocks.ends[l.last] = uint16(blockSize - free)
+	}
+	l.blocks.next[l.last] = from.first
+	l.last, l.free = from.last, from.free
+	l.bytes += len(head) + from.bytes
+	from.forget()
+}
+
 // drop empties the log.
 func (l *feedLog) drop() {
 	l.blocks.give(l.first)

@@ -222,18 +222,26 @@ func (f *shardFeeds) endUnit(u *unit) {
 	}
 }
 
+// splicedFrom is how many bytes of a unit are not copied into its log, which gets its blocks: to
+// copy the longest unit takes 0.2 ms.
+const splicedFrom = 8 * blockSize
+
 // logUnit logs the effects of a side as one. A single effect needs no unit.
 func (f *shardFeeds) logUnit(p uint16, d *side) {
 	l, n := f.log(d.to.number), d.bytes
 	words := 2 * wordSize
-	if d.count == 1 {
+	var head [2 * wordSize]byte
+	binary.LittleEndian.PutUint64(head[:], uint64(otherEffect(EffectUnit, p, 0).withRest(n)))
+	switch {
+	case d.count == 1:
 		words = 0
+	case n >= splicedFrom:
+		l.splice(f.s, head[:], &d.feedLog)
+		return
 	}
 	if words+n > len(l.free) && !l.lengthen(f.s, words+n) {
 		return
 	}
-	var head [2 * wordSize]byte
-	binary.LittleEndian.PutUint64(head[:], uint64(otherEffect(EffectUnit, p, 0).withRest(n)))
 	l.write(head[:words])
 	for b, left := d.first, n; left > 0; b = d.blocks.next[b] {
 		part := d.blocks.block(b)[:min(left, blockSize)]

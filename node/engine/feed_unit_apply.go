@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"sync"
 )
@@ -51,19 +52,20 @@ func (e *Engine) applyUnit(p uint16, effects []byte, shift, nowMilli int64, take
 		t.Unlock()
 		return nil
 	}
-	atOnce := applyAtOnce
+	atOnce, most := applyAtOnce, applyBytes
 	if s.feeds.targetsOf(p) != 0 {
 		t.BeginUnit()
-		atOnce = maxUnit
+		atOnce, most = math.MaxInt, math.MaxInt
 	}
 	s.units.of = append(s.units.of, p)
 	var err error
-	for n := 0; len(effects) > 0 && err == nil; n++ {
-		if n == atOnce {
+	for n, bytes := 0, 0; len(effects) > 0 && err == nil; n++ {
+		if n == atOnce || bytes >= most {
 			t.Unlock()
-			t, n = e.Lock(p, nowMilli), 0
+			t, n, bytes = e.Lock(p, nowMilli), 0, 0
 		}
 		kind, q, key, size := NextEffect(effects)
+		bytes += size
 		switch {
 		case PartitionOf(q) != p:
 		case kind == EffectClear:

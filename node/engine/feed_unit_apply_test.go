@@ -147,3 +147,37 @@ func TestUnitThroughAnother(t *testing.T) {
 		t.Errorf("logged on in %d bytes, want the unit of %d", len(got), len(unit))
 	}
 }
+
+// A unit of a few long effects takes several locks, as one of many short ones does.
+func TestLongUnitTakesSeveralLocks(t *testing.T) {
+	const effects, each, marked = 12, 32 << 10, 0
+	form := bags()[bagType]
+	applied, most, sum := 0, 0, 0
+	form.Apply = func(v Parts, delta []byte) error {
+		if v.t.s.now != marked { // by Lock
+			v.t.s.now, applied = marked, 0
+		}
+		applied += len(delta)
+		most, sum = max(most, applied), sum+len(delta)
+		return nil
+	}
+	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4, Forms: map[Type]Form{bagType: form}})
+	unit := unitOf(t, func(x Txn) {
+		if err := x.Reserve(Room{Roots: []int{3 + bagOwn}}); err != nil {
+			t.Fatal(err)
+		}
+		v, err := newBag(x, []byte("bag"), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range effects {
+			v.Note(make([]byte, each))
+		}
+	})
+	if err := e.Apply(unit, 0, marked+1, &takesAll{}); err != nil {
+		t.Fatal(err)
+	}
+	if sum < effects*each || most >= applyBytes+each {
+		t.Errorf("%d bytes are applied under one lock, %d in all, want less than %d", most, sum, applyBytes+each)
+	}
+}

@@ -330,3 +330,46 @@ func TestUnitWithoutAside(t *testing.T) {
 		t.Errorf("the feeds of %v have ended, the receiver lacks %v", lost, f.taker.lacks)
 	}
 }
+
+// A long unit goes into the log with its blocks. What is in front and behind stays where it is.
+func TestLongUnitIsSpliced(t *testing.T) {
+	for _, long := range []int{splicedFrom - 100, splicedFrom, splicedFrom + blockSize/2, maxUnit - 100_000} {
+		for before := 0; before < 2*blockSize; before += 777 {
+			e := open(t, Config{MaxBytes: 64 << 20, Shards: 1})
+			e.OpenFeed(testReceiver, func() {})
+			e.Feed(unitPartition, testReceiver, Mark{})
+			e.Feed(unitPartition+1, testReceiver, Mark{})
+			if before > 0 {
+				mustSet(t, e, unitPartition+1, "before", make([]byte, before))
+			}
+			with(e, unitPartition, 1, func(x Txn) {
+				x.BeginUnit()
+				for n := 0; n < long; n += 1000 {
+					if err := x.Set(fmt.Append(nil, "key:", n), make([]byte, 1000), TypeString, 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+				e.feeds.trim(0)
+				had := e.feeds.charged.Load()
+				x.EndUnit()
+				if more := (e.feeds.charged.Load() - had) / blockSize; long >= splicedFrom && more > 1 {
+					t.Errorf("%d bytes behind %d: the log takes %d blocks more", long, before, more)
+				}
+			})
+			with(e, unitPartition, 1, func(x Txn) {
+				x.BeginUnit()
+				setMany(t, 2)(x)
+			})
+			mustSet(t, e, unitPartition+1, "behind", make([]byte, 100))
+			want := []EffectKind{EffectSet, EffectUnit, EffectUnit, EffectSet}
+			if before == 0 {
+				want = want[1:]
+			}
+			if kinds, _ := collected(t, e, 0); !slices.Equal(kinds, want) {
+				t.Fatalf("%d bytes behind %d: logged %v, want %v", long, before, kinds, want)
+			}
+			e.CloseFeed(testReceiver)
+			e.checkSums(t)
+		}
+	}
+}

@@ -12,7 +12,7 @@ const (
 	scannedAtOnce   = 2048 // steps of a look for what is idle: pending entries
 	claimSteps      = 320  // of a claim
 	trimSteps       = 1000
-	notedAtOnce     = 128 << 10 // bytes of an entry
+	notedAtOnce     = 64 << 10 // bytes of an entry
 
 	// A short reply is made under the lock of its command, and a long one in slices, from a pin.
 	shortSteps, shortBytes = 2048, 128 << 10

@@ -156,6 +156,9 @@ type mapKey [40]byte
 
 func (k *mapKey) block(id ID) []byte { return appendKeyID(append(k[:0], keyBlock), id) }
 
+// groupKeyLen is how many bytes of a key say its kind and group.
+const groupKeyLen = 5
+
 func (k *mapKey) of(kind byte, group uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(k[:0], kind), group)
 }

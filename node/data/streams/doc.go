@@ -71,4 +71,10 @@
 // 840 to 980 ns, an entry read 39, an entry made pending 480 to 970, and an XACK of one entry 2,000 to
 // 4,100, of which more than a third is looking up the group and storing counts (BenchmarkAdd, BenchmarkEach,
 // BenchmarkPending).
+//
+// XREADGROUP with CLAIM looks through what is pending in its group, unless nothing there is old
+// enough (read_idle.go): 47 ns an entry in slices of 2,048, 200,000 in 10 ms (BenchmarkIdleScan,
+// load 35, where a scan by eachPending took 86 to 98). An order by the time of delivery, as a third
+// key of the map, was tried (BenchmarkPending): a pending entry takes 14.1 bytes more, 29.9 with
+// one consumer and 33.2 with 1,000, and an XACK of random IDs 1.3 to 1.9 times as long.
 package streams

@@ -2,6 +2,8 @@ package streams
 
 import (
 	"encoding/binary"
+
+	"github.com/dunlin-cache/dunlin/node/data/shape"
 )
 
 // pending is an entry that was delivered to a consumer and not acknowledged. The entry itself may be gone.
@@ -25,6 +27,19 @@ func (b *big) appendPending(dst []byte, p *pending) []byte {
 func (b *big) pendingAt(id ID, value []byte) pending {
 	r := reader{rest: value}
 	return pending{id, uint32(r.uvarint()), b.base() + r.varint(), r.uvarint()}
+}
+
+// deliveredIn is when a pending entry was delivered, relative to the base.
+func deliveredIn(value []byte) int64 {
+	_, n := binary.Uvarint(value)
+	at, _ := binary.Varint(value[n:])
+	return at
+}
+
+// pendingID is the ID of the pending entry of a group that a cursor stands at.
+func pendingID(c *shape.Cursor) ID {
+	var key mapKey
+	return keyID(c.AppendKey(key[:0])[groupKeyLen:])
 }
 
 // pending returns what is pending in a group under an ID.

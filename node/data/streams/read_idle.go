@@ -11,7 +11,7 @@ import (
 // idleScan finds what is pending in a group and idle for long enough, for XREADGROUP with CLAIM:
 // the entries that are idle for longest. Pending entries have no order by time, so it looks at all
 // of them, some in each run. An order would take as much memory as they do, and time when they are
-// delivered and acknowledged. But the group knows a time before which nothing pending was
+// delivered and acknowledged (doc.go). But the group knows a time before which nothing pending was
 // delivered: who asks again and again looks at none while that is too late. Each scan corrects it.
 type idleScan struct {
 	done    bool
@@ -56,25 +56,30 @@ func (c *idleScan) scan(v *view, g *group, now, minIdle int64, most int, steps *
 		}
 		c.oldest = undelivered
 	}
-	v.eachPending(g, nil, c.from, func(p pending) bool {
+	m := v.keys()
+	var key, prefix mapKey
+	of, base := prefix.of(keyPending, g.number), v.base()
+	for at := m.Seek(key.pending(g.number, c.from)); at.HasPrefix(of); at.Next() {
 		if *steps--; *steps < 0 {
-			c.from, c.done = p.id, false
-			return false
+			c.from, c.done = pendingID(&at), false
+			break
 		}
-		c.oldest = min(c.oldest, p.delivered)
-		x := idleEntry{p.delivered, p.id}
+		x := idleEntry{delivered: base + deliveredIn(at.Value())}
+		c.oldest = min(c.oldest, x.delivered)
 		switch {
-		case p.delivered > latest:
-			if c.soonest == 0 || p.delivered < c.soonest {
-				c.soonest = p.delivered
+		case x.delivered > latest:
+			if c.soonest == 0 || x.delivered < c.soonest {
+				c.soonest = x.delivered
 			}
-		case len(c.found) == most && x.compare(c.found[0]) > 0:
-		default:
+			continue
+		case len(c.found) == most && x.delivered > c.found[0].delivered:
+			continue
+		}
+		if x.id = pendingID(&at); len(c.found) < most || x.compare(c.found[0]) < 0 {
 			*steps -= existsCost
 			c.take(v, x, most)
 		}
-		return true
-	})
+	}
 	if c.done {
 		v.setOldest(g, c.oldest)
 		slices.SortFunc(c.found, idleEntry.compare)

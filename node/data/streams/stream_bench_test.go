@@ -200,3 +200,54 @@ func benchPending(b *testing.B, consumers int, random bool) {
 	}
 	b.ReportMetric(acked.median(1), "ack-ns/entry")
 }
+
+// BenchmarkIdleScan looks through 200,000 pending entries for ten that are idle for longest, or for
+// none.
+func BenchmarkIdleScan(b *testing.B) {
+	x, fields := newBench(b), benchFields()
+	defer x.t.Unlock()
+	const n = 200_000
+	first := x.next
+	for i := range n {
+		x.add(b, i, fields, false)
+	}
+	x.run(b, func(s *stream) {
+		g, err := s.createGroup([]byte("group"), x.next, n)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c, err := s.createConsumer(&g, []byte("consumer"), 1_000_000)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range n {
+			p := pending{id: ID{first.Ms + 1 + uint64(i/3), uint64(i % 3)}, delivered: 1_000_000 + int64(i), count: 1}
+			if err := s.setPending(&g, &c, p); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for _, found := range []int{0, 10} {
+		b.Run(fmt.Sprint(found), func(b *testing.B) {
+			var took times
+			for b.Loop() {
+				x.run(b, func(s *stream) {
+					g, _ := s.group([]byte("group"))
+					s.setOldest(&g, 0) // or it would look at none
+					var c idleScan
+					now := int64(2_000_000)
+					minIdle := now - 1_000_000 - int64(found) + 1
+					for done := false; !done; {
+						begun, steps := time.Now(), scannedAtOnce
+						done = c.scan(&s.view, &g, now, minIdle, 10, &steps)
+						took.add(begun)
+					}
+					if len(c.found) != found {
+						b.Fatalf("found %d", len(c.found))
+					}
+				})
+			}
+			b.ReportMetric(took.median(scannedAtOnce), "ns/entry")
+		})
+	}
+}
