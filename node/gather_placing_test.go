@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -92,13 +92,19 @@ func TestGatherInClosed(t *testing.T) {
 		g.sendOf(0, 0, "COPY b E DB 8")
 		g.pipes[0].read()
 		g.settings(ring.Closing{Databases: ring.Databases(0).With(8), Name: "x"}.Changes())
+		var before uint64
+		eventually(t, "the node says what it has lent", func() bool {
+			s, err := g.nodes[1].Stats()
+			before = s.Commands[command.DunlinLend]
+			return err == nil
+		})
 		h.End()
 		for _, line := range spreadChanges {
 			if got := g.gatherOf(8, 0, line); !strings.HasPrefix(got, "(error) DUNLINWAIT") {
 				t.Errorf("in a closed database %s answers %s", line, got)
 			}
 		}
-		time.Sleep(50 * time.Millisecond) // nothing is stored meanwhile
+		g.lent(1, before+5) // one value of database 0, and database 8 refuses again and again
 		g.wantKeys(2)
 		changes := ring.Closing{}.Changes()
 		changes[ring.PinnedSetting] = pinned

@@ -86,7 +86,7 @@ type lawRig struct {
 	meter      *loopMeter
 	turnMost   time.Duration
 	generation int
-	stale      map[string]bool // big values that may not be as fill stores them; nil: all
+	stale      map[string]bool // values that may not be as fill stores them; nil: all
 }
 
 func newLawRig(t *testing.T, start func(t testing.TB, change ...func(*Config)) *Node) *lawRig {
@@ -97,14 +97,13 @@ func newLawRig(t *testing.T, start func(t testing.TB, change ...func(*Config)) *
 
 // fill stores the values that the patterns name: a number, words of 200 and 240 bytes, the longest
 // value that is not large, a large one, zeros, and a dense HyperLogLog; a hash, a set and a sorted
-// set with many elements, and those with few; a long list and a packed one. The big ones are stored anew only
-// if they are stale. Database 1 is empty.
+// set with many elements, and those with few; a long list and a packed one. Strings and big values are stored
+// anew only if they are stale. Database 1 is empty.
 func (rig *lawRig) fill() {
-	for key, value := range map[string]string{
-		"{k}n": "1", "{k}200": strings.Repeat("ab", 100), "{k}240": strings.Repeat("ba", 120),
-		"{k}s": string(longWord[:6000]), "{k}w": string(longWord[:60_000]), "{k}l": string(longWord),
-		"{k}z": strings.Repeat("\x00", 250_000), "{k}h": lawSketch(),
-	} {
+	for key, value := range stringsOfLaw {
+		if rig.stale != nil && !rig.stale[key] {
+			continue
+		}
 		if err := put(rig.node, key, value, engine.TypeString); err != nil {
 			rig.t.Fatal(err)
 		}
@@ -123,6 +122,12 @@ func (rig *lawRig) fill() {
 		}
 	}
 	rig.stale = map[string]bool{}
+}
+
+var stringsOfLaw = map[string]string{
+	"{k}n": "1", "{k}200": strings.Repeat("ab", 100), "{k}240": strings.Repeat("ba", 120),
+	"{k}s": string(longWord[:6000]), "{k}w": string(longWord[:60_000]), "{k}l": string(longWord),
+	"{k}z": strings.Repeat("\x00", 250_000), "{k}h": lawSketch(),
 }
 
 // bigOfLaw stores the big values.
@@ -175,15 +180,19 @@ func (rig *lawRig) measure(row *command.Command, way, pattern string, args [][]b
 	})
 }
 
-// changed notes which big values the request may have changed: those that it names, or all if it names none.
+// changed notes which values the request may have changed: those that it names, or all if it names none.
 func (rig *lawRig) changed(row *command.Command, pattern string) {
 	switch {
-	case row.Flags&command.Write == 0:
-	case !strings.Contains(pattern, "{k}"):
+	case row.Flags&command.Write == 0 && !row.IsScript():
+	case !strings.Contains(pattern, "{k}") && !row.IsScript():
 		rig.stale = nil
 	default:
 		for key := range bigOfLaw {
 			rig.stale[key] = rig.stale[key] || strings.Contains(pattern, key)
+		}
+		for key := range stringsOfLaw {
+			isNumber := key == "{k}200" || key == "{k}240"
+			rig.stale[key] = rig.stale[key] || strings.Contains(pattern, key) || isNumber && strings.Contains(pattern, "{k}#")
 		}
 	}
 }
