@@ -288,10 +288,12 @@ func (w *gatherRun) store(ctx context.Context) error {
 	}
 	return w.atHome(ctx, b.scratch.stored, func(x *home) error {
 		expireAt := int64(0)
-		if b.before != nil {
-			if expireAt = b.before.expireAt(x.Now); !bytes.Equal(x.version(key), b.before.Version) {
-				return errKeyChanged
-			}
+		switch {
+		case b.before == nil:
+		case !bytes.Equal(x.version(key), b.before.Version):
+			return errKeyChanged
+		case w.how == command.GatherMerge:
+			expireAt = b.before.expireAt(x.Now)
 		}
 		if payload, found := resp.DecodeBulk(dumped); !found {
 			dumped = x.remove(key)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -23,7 +24,7 @@ const (
 type borrowed struct {
 	*gatherRun
 	dest    []byte   // under which the command stores; nil: it reads
-	before  *loan    // what dest was lent as, if the command reads that key, too; its payload is in the scratch
+	before  *loan    // what dest was lent as, if the command reads that key, too, in any place; its payload is in the scratch
 	scratch *scratch // nil: nothing had to be put there yet
 	waiting []lent
 	bytes   int // in waiting
@@ -40,20 +41,21 @@ type lent struct {
 func (b *borrowed) borrow(ctx context.Context) error {
 	places, _ := b.cmd.AppendKeys(nil, b.args)
 	seen := make(map[string]struct{}, len(places))
-	merges := func(at int) bool { return at == b.gatherRun.dest && b.how == command.GatherMerge }
+	stores := func(at int) bool { return at == b.gatherRun.dest && b.how != command.GatherMerge } // and does not read
+	isDest := func(at int) bool { return b.dest != nil && bytes.Equal(b.args[at], b.dest) }
 	places = slices.DeleteFunc(places, func(at int) bool {
 		_, again := seen[string(b.args[at])]
-		if again || at == b.gatherRun.dest && !merges(at) {
+		if again || stores(at) {
 			return true
 		}
 		seen[string(b.args[at])] = struct{}{}
 		return false
 	})
-	return b.borrowEach(ctx, places, merges, func(l lent) error {
+	return b.borrowEach(ctx, places, isDest, func(l lent) error {
 		size := len(l.loan.payload())
 		b.waiting, b.bytes = append(b.waiting, l), b.bytes+size
 		b.lent += size
-		if merges(l.at) {
+		if isDest(l.at) {
 			b.before = l.loan
 		}
 		if b.bytes < waitingBytes && len(b.waiting) < waitingLoans {

@@ -456,6 +456,29 @@ func TestMergeIntoAKeyThatChanges(t *testing.T) {
 	g.clients[0].want("PFCOUNT "+g.names["D"], "(integer) 3")
 }
 
+// TestStoreUnderAKeyThatIsRead: what is added meanwhile to a key that a command reads, and stores under, is not lost. The
+// key does not expire any more, as in one slot.
+func TestStoreUnderAKeyThatIsRead(t *testing.T) {
+	for _, f := range []struct{ line, want string }{
+		{"SUNIONSTORE D a D", "(integer) 3"}, {"SUNIONSTORE D D a D", "(integer) 3"}, {"ZUNIONSTORE D 2 a D", "(integer) 3"},
+	} {
+		g := startCrossRig(t)
+		g.plain("SADD D one")
+		g.plain("PEXPIRE D 100000")
+		g.plain("SADD a two")
+		h := holdPartition(g.nodes[1], g.names["a"])
+		g.pipes[0].send("DUNLIN GATHER " + g.words(f.line, false))
+		eventually(t, "what comes behind it is waited for", func() bool { return waitingFor(t, g.nodes[1], h) == 1 })
+		g.clients[0].want("SADD "+g.names["D"]+" three", "(integer) 1")
+		h.End()
+		if got := g.pipes[0].completed(); got != f.want {
+			t.Errorf("%s answers %s, want %s", f.line, got, f.want)
+		}
+		g.clients[0].want("TTL "+g.names["D"], "(integer) -1")
+		g.wantNothingLeft()
+	}
+}
+
 // TestGatherIsSeenByNobody: what is lent is no key of the node that executes the command, and its follower gets the
 // result only.
 func TestGatherIsSeenByNobody(t *testing.T) {

@@ -28,6 +28,7 @@ var wallClocks = map[string]string{
 	"node/blocked.go":                   "keys expire",
 	"node/claim.go":                     "keys expire",
 	"node/conn.go":                      "keys expire",
+	"node/gather_here.go":               "keys expire",
 	"node/gather_home.go":               "keys expire",
 	"node/gather_scratch.go":            "keys expire",
 	"node/replication.go":               "keys expire",
