@@ -261,10 +261,11 @@ checked:
 	go test -vet=off -tags checked -run '$(ONE_CLIENT)' -timeout 20m ./node
 	go test -vet=off -p 1 -tags shortruns -run 'Stream|TestX' -timeout 20m ./node ./node/data/streams
 
-# The test of all commands, which measures how long they keep a loop and lock a shard, in processor time.
+# The test of all commands, which measures how long they keep a loop and lock a shard, in processor time, and those
+# of the locks while big values are made, read, copied, moved and freed.
 .PHONY: law
 law:
-	go test -vet=off -tags checked -run '^TestTimeLaw' -timeout 30m ./node
+	go test -vet=off -tags checked -run '^Test(TimeLaw|LockTimes)' -timeout 30m ./node
 
 # The portable form of netloop and its neighbours, for systems other than Linux, is tested here. The tests of
 # cmd/dunlin start nodes and proxies, in one process and in several.

@@ -14,7 +14,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-var lockFields = flag.Int("lock.fields", 50_000, "how many fields the hash has of which TestLockTimes times the locks")
+var lockFields = flag.Int("lock.fields", defaultFields, "how many fields the hash has of which TestLockTimes times the locks")
+
+const defaultFields = 50_000
 
 // lockLaw is how long a shard may be locked at most.
 const lockLaw = 200 * time.Microsecond
@@ -54,44 +56,105 @@ func (l *lockTimes) String() string {
 		sum, below(500), below(990), below(999), l.longest, beyond, lockLaw)
 }
 
-// TestLockTimes shows for how long shards are locked while a big hash is made, read, copied, deleted,
-// evicted, moved, and expires. It judges none of that, because a busy machine takes longer; TestTimeLaw does.
-// The build tag checked takes much of the time itself:
-//
-//	go test -tags locktimes -run TestLockTimes -v ./node -lock.fields 10000000 -timeout 1h
-func TestLockTimes(t *testing.T) {
-	group, memory := newGroup(t, 2), max(64<<20, 200*int64(*lockFields))
-	var nodes [2]*Node
-	var members []ring.Member
-	for i := range nodes {
-		nodes[i] = startBare(t, func(c *Config) {
-			c.ID, c.Boot, c.Memory, c.Group = string(rune('a'+i)), int64(i+1), memory, group
-		})
-		members = append(members, memberOf(nodes[i]))
-	}
-	table := tableOf(nil, members...)
-	table.Level = ring.Level
-	install(t, table, nodes[:]...)
-	key := keyIn(t, table, 0)
-	p := partitionOf(key)
-	owner := dial(t, nodes[0].Addr())
-	owner.patience = 10 * time.Minute
+// lockRounds is how often acts are repeated at most of which one had a lock that took too long.
+const lockRounds = 8
+
+// judgeLocks executes rounds of acts, and fails if one of these has a lock in each round that takes
+// longer than lockBound of processor time: what is not divided into slices. It shows all times.
+// With another number of fields than the default it does no more than that.
+func judgeLocks(t *testing.T, round func(t *testing.T, act func(what string, f func()))) {
+	t.Helper()
 	defer engine.TimeLocks.Store(engine.TimeLocks.Swap(true))
-	act := func(what string, f func()) {
-		t.Helper()
-		takeLockTimes()
-		begun := time.Now()
-		f()
-		took := time.Since(begun)
-		l := takeLockTimes()
-		if t.Logf("%-10s %8v %v", what, took.Round(time.Millisecond), &l); l.longest == 0 {
-			t.Errorf("%s: no lock was timed", what)
+	best := make(map[string]time.Duration)
+	for i, lawful := 0, false; i < lockRounds && !lawful && !t.Failed(); i++ {
+		t.Run(fmt.Sprint("round", i), func(t *testing.T) {
+			round(t, func(what string, f func()) {
+				t.Helper()
+				takeLockTimes()
+				begun := time.Now()
+				f()
+				took := time.Since(begun)
+				l := takeLockTimes()
+				if t.Logf("%-22s %8v %v", what, took.Round(10*time.Microsecond), &l); l.longest == 0 {
+					t.Errorf("%s: no lock was timed", what)
+				}
+				if before, again := best[what]; !again || l.longest < before {
+					best[what] = l.longest
+				}
+			})
+		})
+		if *lockFields != defaultFields {
+			return
+		}
+		lawful = true
+		for _, longest := range best {
+			lawful = lawful && longest <= lockBound
 		}
 	}
+	for what, longest := range best {
+		if longest > lockBound {
+			t.Errorf("%s: a lock takes %v of processor time, want at most %v", what, longest, lockBound)
+		}
+	}
+}
+
+// movingPair is two nodes, of which the first one owns the partition of a key.
+type movingPair struct {
+	t     *testing.T
+	nodes [2]*Node
+	table *ring.Table
+	key   string
+}
+
+func newMovingPair(t *testing.T, memory int64) *movingPair {
+	x, group := &movingPair{t: t}, newGroup(t, 2)
+	var members []ring.Member
+	for i := range x.nodes {
+		x.nodes[i] = startBare(t, func(c *Config) {
+			c.ID, c.Boot, c.Memory, c.Group = string(rune('a'+i)), int64(i+1), memory, group
+		})
+		members = append(members, memberOf(x.nodes[i]))
+	}
+	x.table = tableOf(nil, members...)
+	x.table.Level = ring.Level
+	install(t, x.table, x.nodes[:]...)
+	x.key = keyIn(t, x.table, 0)
+	return x
+}
+
+// copy has the second node get the partition, and all that changes there.
+func (x *movingPair) copy() {
+	p := partitionOf(x.key)
+	x.table = altered(x.table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: p, From: 0, To: 1}} })
+	install(x.t, x.table, x.nodes[:]...)
+	for !inSync(x.nodes[1], p)() {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// moveOn makes the second node the owner.
+func (x *movingPair) moveOn() {
+	p := partitionOf(x.key)
+	x.table = altered(x.table, func(next *ring.Table) { next.Moves, next.Owner[p] = nil, 1 })
+	x.nodes[1].SetTable(x.table)
+	eventually(x.t, "the new owner serves", x.nodes[1].Serving)
+}
+
+// TestLockTimes measures for how long shards are locked while a big hash is made, read, copied,
+// deleted, moved, evicted, and expires. It bounds processor time, of which a busy machine takes
+// little more; TestTimeLaw has all commands. The build tag checked takes much of the time itself:
+//
+//	go test -tags locktimes -run TestLockTimes -v ./node -lock.fields 10000000 -timeout 1h
+func TestLockTimes(t *testing.T) { judgeLocks(t, lockTimesOfHash) }
+
+func lockTimesOfHash(t *testing.T, act func(what string, f func())) {
+	pair := newMovingPair(t, max(64<<20, 200*int64(*lockFields)))
+	nodes, key := pair.nodes, pair.key
+	owner := dial(t, nodes[0].Addr())
+	owner.patience = 10 * time.Minute
 	freed := func(n *Node, parts int64) {
 		eventually(t, "its memory is free", func() bool { return n.engine.Stats().Parts <= parts })
 	}
-
 	act("HSET", func() { fillHash(t, owner, key, *lockFields) })
 	act("HGETALL", func() {
 		owner.send("HGETALL " + key)
@@ -112,14 +175,8 @@ func TestLockTimes(t *testing.T) {
 		freed(nodes[0], one)
 	})
 	act("move", func() {
-		moving := altered(table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: p, From: 0, To: 1}} })
-		install(t, moving, nodes[:]...)
-		for !inSync(nodes[1], p)() {
-			time.Sleep(10 * time.Millisecond)
-		}
-		table = altered(moving, func(next *ring.Table) { next.Moves, next.Owner[p] = nil, 1 })
-		nodes[1].SetTable(table)
-		eventually(t, "the new owner serves", nodes[1].Serving)
+		pair.copy()
+		pair.moveOn()
 		freed(nodes[0], 0)
 	})
 	heir := dial(t, nodes[1].Addr())

@@ -5,15 +5,16 @@ package node
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
 // TestLockTimesOfStreamPayloads is TestLockTimes for DUMP, RESTORE and COPY of a stream with -lock.fields
 // entries, all of which are pending for one of 1,000 consumers.
-func TestLockTimesOfStreamPayloads(t *testing.T) {
+func TestLockTimesOfStreamPayloads(t *testing.T) { judgeLocks(t, lockTimesOfPayloads) }
+
+func lockTimesOfPayloads(t *testing.T, act func(what string, f func())) {
 	c := dial(t, startLeveled(t, func(c *Config) { c.Memory = max(64<<20, 600*int64(*lockFields)) }).Addr())
 	c.patience = 10 * time.Minute
 	c.want("XGROUP CREATE {k} g 0 MKSTREAM", "OK")
@@ -29,15 +30,6 @@ func TestLockTimesOfStreamPayloads(t *testing.T) {
 		}
 	}
 	c.run(all)
-	defer engine.TimeLocks.Store(engine.TimeLocks.Swap(true))
-	act := func(what string, f func()) {
-		takeLockTimes()
-		begun := time.Now()
-		f()
-		took := time.Since(begun)
-		l := takeLockTimes()
-		t.Logf("%-10s %8v %v", what, took.Round(time.Millisecond), &l)
-	}
 	var payload []byte
 	act("DUMP", func() { payload = c.dumpOf("{k}") })
 	act("RESTORE", func() { c.restore("{k}r", payload) })
@@ -48,22 +40,69 @@ func TestLockTimesOfStreamPayloads(t *testing.T) {
 	}
 }
 
+// TestLockTimesOfLongEntries is TestLockTimes for entries that are nearly too long to be noted for
+// a copy.
+func TestLockTimesOfLongEntries(t *testing.T) { judgeLocks(t, lockTimesOfLongEntries) }
+
+func lockTimesOfLongEntries(t *testing.T, act func(what string, f func())) {
+	pair := newMovingPair(t, 64<<20)
+	pair.copy()
+	key := pair.key
+	c := dial(t, pair.nodes[0].Addr())
+	c.patience = 10 * time.Minute
+	c.want("XADD "+key+" 1-1 f v", `"1-1"`)
+	long := strings.Repeat("v", 420_000)
+	var many []string
+	for i := range 2000 {
+		many = append(many, fmt.Sprint("field", i), strings.Repeat("v", 200))
+	}
+	added := 1
+	xadd := func(fields ...string) (words []string) {
+		added++
+		return append([]string{"XADD", key, fmt.Sprint(added, "-1")}, fields...)
+	}
+	add := func(before, behind string, words []string) {
+		if before != "" {
+			c.want(before, "OK")
+		}
+		c.sendWords(words)
+		reply := c.next()
+		if behind != "" {
+			reply = c.do(behind)
+		}
+		if !strings.Contains(reply, fmt.Sprint(added, "-1")) {
+			t.Errorf("XADD answers %s", reply)
+		}
+	}
+	for name, fields := range map[string][]string{"one string": {"f", long}, "many fields": many} {
+		act("XADD, "+name, func() {
+			for range 5 {
+				add("", "", xadd(fields...))
+			}
+		})
+		act("MULTI, "+name, func() { add("MULTI", "EXEC", xadd(fields...)) })
+		act("EVAL, "+name, func() {
+			words := xadd(fields...)
+			add("", "", append([]string{"EVAL", "return redis.call('XADD', KEYS[1], unpack(ARGV))", "1"}, words[1:]...))
+		})
+	}
+	pair.moveOn()
+	heir := dial(t, pair.nodes[1].Addr())
+	heir.want("XLEN "+key, fmt.Sprintf("(integer) %d", added))
+}
+
 // TestLockTimesOfStreamReads is TestLockTimes for reads of 5,000 streams, and for what looks through 200,000 pending
 // entries for those that are idle for long enough.
-func TestLockTimesOfStreamReads(t *testing.T) {
+func TestLockTimesOfStreamReads(t *testing.T) { judgeLocks(t, lockTimesOfReads) }
+
+func lockTimesOfReads(t *testing.T, timed func(what string, f func())) {
 	c := dial(t, startLeveled(t, func(c *Config) { c.Memory, c.Shards = 512<<20, 1 }).Addr())
 	c.patience = 10 * time.Minute
-	defer engine.TimeLocks.Store(engine.TimeLocks.Swap(true))
-	act := func(what string, times int, request ...[]byte) {
-		for range times {
-			takeLockTimes()
-			begun := time.Now()
+	act := func(what string, request ...[]byte) {
+		timed(what, func() {
 			c.sendArgs(request...)
-			reply := c.read()
-			took := time.Since(begun)
-			l := takeLockTimes()
-			t.Logf("%-22s %8v %7d bytes %v", what, took.Round(10*time.Microsecond), len(reply), &l)
-		}
+			c.read()
+		})
 	}
 	const streams = 5000
 	read := func(id string, words ...string) (args [][]byte) {
@@ -84,10 +123,10 @@ func TestLockTimesOfStreamReads(t *testing.T) {
 		all = append(all, []string{"XADD", key, "1", "f", "v"}, []string{"XGROUP", "CREATE", key, "g", "0"})
 	}
 	c.run(all)
-	act("XREAD", 3, read("0", "XREAD", "STREAMS")...)
-	act("XREADGROUP", 3, read(">", "XREADGROUP", "GROUP", "g", "c", "STREAMS")...)
-	act("XREADGROUP others", 3, read(">", "XREADGROUP", "GROUP", "g", "d", "STREAMS")...)
-	act("XREADGROUP history", 3, read("0", "XREADGROUP", "GROUP", "g", "c", "STREAMS")...)
+	act("XREAD", read("0", "XREAD", "STREAMS")...)
+	act("XREADGROUP", read(">", "XREADGROUP", "GROUP", "g", "c", "STREAMS")...)
+	act("XREADGROUP others", read(">", "XREADGROUP", "GROUP", "g", "d", "STREAMS")...)
+	act("XREADGROUP history", read("0", "XREADGROUP", "GROUP", "g", "c", "STREAMS")...)
 
 	const pending = 200_000
 	all = all[:0]
@@ -102,7 +141,7 @@ func TestLockTimesOfStreamReads(t *testing.T) {
 	for range pending / 1000 {
 		c.bytesOf("XREADGROUP GROUP g c COUNT 1000 STREAMS {k}p >")
 	}
-	line := func(what, line string) { act(what, 3, requestOf(line, 0)...) }
+	line := func(what, line string) { act(what, requestOf(line, 0)...) }
 	line("CLAIM of none", "XREADGROUP GROUP g d COUNT 10 CLAIM 100000000 STREAMS {k}p >")
 	line("CLAIM of 10", "XREADGROUP GROUP g d COUNT 10 CLAIM 0 STREAMS {k}p >")
 	line("XAUTOCLAIM of none", "XAUTOCLAIM {k}p g d 100000000 0 COUNT 10")
