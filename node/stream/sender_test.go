@@ -51,7 +51,9 @@ func newConfigWith(t *testing.T, forms map[engine.Type]engine.Form) *Config {
 		},
 		Strained: func() bool { return false }, TellsStrain: func() bool { return true },
 		Name: "a-1", Boot: 1,
-		Dialer: func(ctx context.Context, _ string) (net.Conn, error) {
+		// The tests drive the senders. So their goroutines do nothing before the end, however long a test takes:
+		// replica.StreamPatience does not end this attempt.
+		Dialer: func(context.Context, string) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
