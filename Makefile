@@ -224,7 +224,7 @@ RACED = CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 
 .PHONY: raced-built raced-first raced-second raced-others
 HALF = ^(Test|Fuzz)[A-L]
 raced-built:
-	CGO_ENABLED=1 go build -race -tags checked $$(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
+	CGO_ENABLED=1 go build -race -tags checked $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...)
 	$(RACED) -run '^$$' ./node
 raced-first: raced-built
 	$(RACED) -run '$(HALF)' ./node

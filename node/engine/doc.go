@@ -108,7 +108,7 @@
 // only reads, and relies on nothing that it reads (index_touch.go). page.owner, clocks.coldStamp
 // and the pool's counters are atomics that others read as hints, and check under the lock.
 //
-// A receiver's mutex (feed.go) stands before the shards'; feeds.mu and receiver.chunksMu are
+// A receiver's mutex (feed.go) stands before the shards'; feeds.mu and receiver.snapshotsMu are
 // innermost. A receiver's wake function, a Taker, a Lacker, Servers.Serve and the functions of a Form
 // are called with a shard held.
 //

@@ -82,8 +82,8 @@ type receiver struct {
 	named      atomic.Bool // overflowed names some
 	lost       atomic.Bool // a log, with all that was in it
 
-	chunksMu sync.Mutex            // innermost
-	chunks   map[uint16][]bigValue // by partition: values with parts that a snapshot has come to
+	snapshotsMu sync.Mutex // innermost
+	snapshots   map[uint16]*snapshot
 
 	mu      sync.Mutex // before any shard's
 	readers []reader   // by shard
@@ -186,6 +186,7 @@ func (e *Engine) Feed(p uint16, r Receiver, mark Mark) {
 	}
 	if t := s.feeds.targetsOf(p); !t.has(r) {
 		s.feeds.setTargets(p, t.with(r))
+		s.feeds.dropSnapshot(p, r)
 	}
 	s.feeds.logMark(p, r, mark)
 }

@@ -161,7 +161,11 @@ func (f *shardFeeds) logParts(t targets, kind EffectKind, v Parts, second partsW
 // logBegin logs that the key has a new value without parts, if that is fed.
 func (f *shardFeeds) logBegin(v Parts) {
 	if f.s.feeding {
-		f.logBeginTo(f.targetsOf(v.t.section), v, v.head().unfinished)
+		t := f.targetsOf(v.t.section)
+		f.logBeginTo(t, v, v.head().unfinished)
+		if v.head().aside {
+			f.noteAside(v, t)
+		}
 		f.quench()
 	}
 }

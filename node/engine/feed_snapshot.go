@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 const (
 	// snapshotAtOnce is how many items are logged under one lock, and snapshotBytes how many bytes.
@@ -21,7 +18,7 @@ const (
 func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMilli int64) (next uint64, done bool) {
 	s := e.shardOf(p)
 	if cursor == 0 {
-		s.feeds.dropChunks(p, r)
+		s.feeds.beginSnapshot(p, r)
 	}
 	for logged := 0; logged < atMost; {
 		e.refillFeeds()
@@ -42,6 +39,9 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 			continue
 		}
 		if cursor == WalkEnd {
+			if !s.feeds.endSnapshot(p, r) {
+				continue
+			}
 			return WalkEnd, true
 		}
 		before := room
@@ -88,9 +88,19 @@ func (f *shardFeeds) snapshotRoom(p uint16, r Receiver) (fed bool, room int) {
 	return true, f.s.e.feeds.longest()/2 - f.log(r).bytes
 }
 
-// bigValue is a value with parts whose snapshot goes in chunks, between effects. A change of the
-// value is either in a chunk that is made later, or logged behind the chunks that were made before:
-// the latest word on an element holds.
+// snapshot is what is on its way of the snapshot of a partition.
+type snapshot struct {
+	walks bool // it is not at the end of the items
+	big   []*bigValue
+	known map[uint32]struct{} // incarnations that need not be noted when they are renamed
+}
+
+// maxKnown bounds what is renamed while a snapshot is on its way. With more, it begins anew.
+const maxKnown = 1 << 16
+
+// bigValue is a value with parts that the snapshot has come to. It goes in chunks, between effects. A
+// change of the value is either in a chunk that is made later, or logged behind the chunks that were
+// made before: the latest word on an element holds.
 type bigValue struct {
 	section     uint16
 	key         []byte
@@ -110,12 +120,13 @@ func (f *shardFeeds) begunChunks(v Parts, r Receiver) *bigValue {
 	if to == nil {
 		return nil
 	}
-	to.chunksMu.Lock()
-	defer to.chunksMu.Unlock()
-	chunks := to.chunks[PartitionOf(v.t.section)]
-	for i := range chunks {
-		if b := &chunks[i]; b.incarnation == v.Incarnation() && b.is(v.t.section, v.Key()) {
-			return b
+	to.snapshotsMu.Lock()
+	defer to.snapshotsMu.Unlock()
+	if sn := to.snapshots[PartitionOf(v.t.section)]; sn != nil {
+		for _, b := range sn.big {
+			if b.incarnation == v.Incarnation() && b.is(v.t.section, v.Key()) {
+				return b
+			}
 		}
 	}
 	return nil
@@ -144,46 +155,151 @@ func (e *Engine) SendAnew(section uint16, r Receiver, key []byte, nowMilli int64
 	if to == nil {
 		return false
 	}
-	to.chunksMu.Lock()
-	waiting := to.chunks[PartitionOf(section)]
-	there := slices.ContainsFunc(waiting, func(b bigValue) bool { return b.incarnation == 0 && b.is(section, key) })
-	to.chunksMu.Unlock()
-	if there || len(waiting) >= maxAnew {
-		return there
+	to.snapshotsMu.Lock()
+	defer to.snapshotsMu.Unlock()
+	sn := to.snapshotOf(PartitionOf(section))
+	if sn.waiting(section, key) == nil {
+		if len(sn.big) >= maxAnew {
+			return false
+		}
+		sn.note(section, key)
 	}
-	t.s.feeds.noteBig(section, r, item)
 	return true
 }
 
-// noteBigItem is noteBig, but for a value that is built aside: its receivers learn of it when it is
-// made, or ask for the key that it gets.
+// noteBigItem notes that the snapshot has come to a value with parts. Of one that is built aside its
+// receivers learn when it is made, or gets its key.
 func (f *shardFeeds) noteBigItem(section uint16, r Receiver, item Item) {
-	if v, _ := (Txn{s: f.s, section: section}).Parts(item); !v.head().aside {
-		f.noteBig(section, r, item)
-	}
-}
-
-// noteBig notes that the snapshot has come to a value with parts.
-func (f *shardFeeds) noteBig(section uint16, r Receiver, item Item) {
 	to := f.s.e.feeds.receivers[r].Load()
-	if to == nil {
+	if v, _ := (Txn{s: f.s, section: section}).Parts(item); to == nil || v.head().aside {
 		return
 	}
-	to.chunksMu.Lock()
-	defer to.chunksMu.Unlock()
-	if to.chunks == nil {
-		to.chunks = map[uint16][]bigValue{}
-	}
-	p := PartitionOf(section)
-	to.chunks[p] = append(to.chunks[p], bigValue{section: section, key: bytes.Clone(item.Key())})
+	to.snapshotsMu.Lock()
+	defer to.snapshotsMu.Unlock()
+	to.snapshotOf(PartitionOf(section)).note(section, item.Key())
 }
 
-// dropChunks forgets the values that a snapshot of p has come to, since the snapshot begins anew.
-func (f *shardFeeds) dropChunks(p uint16, r Receiver) {
+// noteRenamed notes that a value with parts gets another key while a snapshot is on its way to r, and
+// reports whether its chunks are: they go on under the new key. If they are yet to begin, they begin
+// there. If the snapshot is yet to come to the value, it may have passed the new key, so the value is
+// noted, once: otherwise the snapshot would end without it. Nobody knows whether r has it already.
+func (f *shardFeeds) noteRenamed(v Parts, r Receiver, section uint16, key []byte) (begun bool) {
+	b := f.begunChunks(v, r)
+	to := f.s.e.feeds.receivers[r].Load()
+	if to == nil {
+		return false
+	}
+	to.snapshotsMu.Lock()
+	defer to.snapshotsMu.Unlock()
+	p := PartitionOf(section)
+	sn := to.snapshots[p]
+	if sn == nil {
+		return false
+	}
+	if b == nil {
+		b = sn.waiting(v.t.section, v.Key())
+	}
+	if b != nil {
+		b.section, b.key = section, bytes.Clone(key)
+		return b.incarnation != 0
+	}
+	switch _, known := sn.known[v.Incarnation()]; {
+	case known || !sn.walks:
+	case sn.learn(v.Incarnation()):
+		sn.note(section, key)
+	default:
+		f.setTargets(p, f.targetsOf(p).without(r))
+		to.stopped(p)
+		to.wake()
+	}
+	return false
+}
+
+// noteAside notes that these receivers have a value from when it was begun aside. So it need not be noted
+// when it gets its key.
+func (f *shardFeeds) noteAside(v Parts, t targets) {
+	for ; t != 0; t >>= 8 {
+		if to := f.s.e.feeds.receivers[t.first()].Load(); to != nil {
+			to.snapshotsMu.Lock()
+			if sn := to.snapshots[PartitionOf(v.t.section)]; sn != nil && sn.walks {
+				sn.learn(v.Incarnation())
+			}
+			to.snapshotsMu.Unlock()
+		}
+	}
+}
+
+// learn makes an incarnation known. It reports false if there is no room.
+func (sn *snapshot) learn(incarnation uint32) bool {
+	if len(sn.known) >= maxKnown {
+		return false
+	}
+	if sn.known == nil {
+		sn.known = map[uint32]struct{}{}
+	}
+	sn.known[incarnation] = struct{}{}
+	return true
+}
+
+// snapshotOf is what is on its way of p's snapshot, maybe nothing yet.
+func (to *receiver) snapshotOf(p uint16) *snapshot {
+	if to.snapshots == nil {
+		to.snapshots = map[uint16]*snapshot{}
+	}
+	sn := to.snapshots[p]
+	if sn == nil {
+		sn = &snapshot{}
+		to.snapshots[p] = sn
+	}
+	return sn
+}
+
+// note has the value under a key sent in chunks.
+func (sn *snapshot) note(section uint16, key []byte) {
+	sn.big = append(sn.big, &bigValue{section: section, key: bytes.Clone(key)})
+}
+
+// waiting is the value under a key if its chunks are yet to begin.
+func (sn *snapshot) waiting(section uint16, key []byte) *bigValue {
+	for _, b := range sn.big {
+		if b.incarnation == 0 && b.is(section, key) {
+			return b
+		}
+	}
+	return nil
+}
+
+func (f *shardFeeds) beginSnapshot(p uint16, r Receiver) {
+	f.dropSnapshot(p, r)
 	if to := f.s.e.feeds.receivers[r].Load(); to != nil {
-		to.chunksMu.Lock()
-		delete(to.chunks, p)
-		to.chunksMu.Unlock()
+		to.snapshotsMu.Lock()
+		to.snapshotOf(p).walks = true
+		to.snapshotsMu.Unlock()
+	}
+}
+
+// endSnapshot reports whether the snapshot of p is at its end, behind all items: no value waits for
+// its chunks.
+func (f *shardFeeds) endSnapshot(p uint16, r Receiver) bool {
+	to := f.s.e.feeds.receivers[r].Load()
+	if to == nil {
+		return true
+	}
+	to.snapshotsMu.Lock()
+	defer to.snapshotsMu.Unlock()
+	if sn := to.snapshots[p]; sn != nil && len(sn.big) > 0 {
+		return false
+	}
+	delete(to.snapshots, p)
+	return true
+}
+
+// dropSnapshot forgets the snapshot of p, which ends or begins anew.
+func (f *shardFeeds) dropSnapshot(p uint16, r Receiver) {
+	if to := f.s.e.feeds.receivers[r].Load(); to != nil {
+		to.snapshotsMu.Lock()
+		delete(to.snapshots, p)
+		to.snapshotsMu.Unlock()
 	}
 }
 
@@ -194,19 +310,22 @@ func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged
 	if to == nil {
 		return 0, false, false
 	}
-	to.chunksMu.Lock()
-	big := to.chunks[p]
-	to.chunksMu.Unlock()
-	if len(big) == 0 {
+	var b *bigValue
+	to.snapshotsMu.Lock()
+	if sn := to.snapshots[p]; sn != nil && len(sn.big) > 0 {
+		b = sn.big[0]
+	}
+	to.snapshotsMu.Unlock()
+	if b == nil {
 		return 0, false, false
 	}
-	logged, done, waits := f.logChunkOf(&big[0], r, min(room, chunkSize), now)
+	logged, done, waits := f.logChunkOf(b, p, r, min(room, chunkSize), now)
 	if done {
-		to.chunksMu.Lock()
-		if to.chunks[p] = big[1:]; len(big) == 1 {
-			delete(to.chunks, p)
+		to.snapshotsMu.Lock()
+		if sn := to.snapshots[p]; sn != nil && len(sn.big) > 0 && sn.big[0] == b {
+			sn.big = sn.big[1:]
 		}
-		to.chunksMu.Unlock()
+		to.snapshotsMu.Unlock()
 	}
 	return logged, true, waits
 }
@@ -215,10 +334,13 @@ func (f *shardFeeds) logChunk(p uint16, r Receiver, room int, now int64) (logged
 // the last. It logs nothing while a unit gathers, and reports that it waits: in the unit, chunks
 // would make that too long, and in front of it they would have changes that the unit makes once
 // more.
-func (f *shardFeeds) logChunkOf(b *bigValue, r Receiver, atMost int, now int64) (logged int, done, waits bool) {
-	t := f.s.e.Lock(b.section, now)
-	defer t.Unlock()
-	if f.unitOf(b.section) != nil {
+func (f *shardFeeds) logChunkOf(
+	b *bigValue, p uint16, r Receiver, atMost int, now int64,
+) (logged int, done, waits bool) {
+	locked := f.s.e.Lock(p, now)
+	defer locked.Unlock()
+	t := locked.Select(DatabaseOf(b.section))
+	if f.unitOf(p) != nil {
 		return 0, false, true
 	}
 	item, found := t.peekAny(b.key)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 )
@@ -15,8 +14,8 @@ import (
 //
 // A value that is built aside is unfinished (parts_unfinished.go): no command finds it, and it may
 // be evicted. Its effects go to receivers as they are made, but in no unit and no snapshot. A
-// receiver renames its own copy when the rename effect comes. If it lacks the value, it asks for
-// the new key.
+// receiver renames its own copy when the rename effect comes. If it lacks the value, the snapshot
+// that is on its way brings it under the new key (noteRenamed), or else the receiver asks for that.
 
 // AsideKey names a value that is being built aside.
 type AsideKey [1 + 2*wordSize]byte
@@ -131,26 +130,12 @@ func (f *shardFeeds) logRename(v Parts, section uint16, key []byte, expireAt int
 	rest = append(rest, key...)
 	for t := f.targetsOf(v.t.section); t != 0; t >>= 8 {
 		second := partsWord(v.Incarnation()) | partsWord(DatabaseOf(section)^DatabaseOf(v.t.section))<<databasesShift | wholeBit
-		if f.renameChunks(v, t.first(), section, key) {
+		if f.noteRenamed(v, t.first(), section, key) {
 			second &^= wholeBit
 		}
 		f.logParts(targets(0).with(t.first()), EffectRename, v, second, rest)
 	}
 	f.quench()
-}
-
-// renameChunks has the snapshot of the value that is on its way to r go on under another key, and
-// reports whether there is one.
-func (f *shardFeeds) renameChunks(v Parts, r Receiver, section uint16, key []byte) bool {
-	b := f.begunChunks(v, r)
-	if b == nil {
-		return false
-	}
-	to := f.s.e.feeds.receivers[r].Load()
-	to.chunksMu.Lock()
-	b.section, b.key = section, bytes.Clone(key)
-	to.chunksMu.Unlock()
-	return true
 }
 
 // applyRename does what a rename effect says. If the value is not here, the key that it should get
