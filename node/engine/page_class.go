@@ -53,7 +53,11 @@ func (c *classes) of(n int) int {
 		return int(last)
 	}
 	shift := bits.Len32(last) - stepBits
-	return int(c.smallest[linearClasses+(shift-stepShift)*stepsPerTwo+int(last>>shift)-stepsPerTwo])
+	class := linearClasses + (shift-stepShift)*stepsPerTwo + int(last>>shift) - stepsPerTwo
+	if below := c.smallest[class-1]; last < c.units[below] { // which is larger than its step
+		return int(below)
+	}
+	return int(c.smallest[class])
 }
 
 func (c *classes) size(class int) int { return int(c.units[class]) << c.grainShift }

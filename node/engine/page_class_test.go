@@ -11,7 +11,7 @@ func TestClasses(t *testing.T) {
 			for n := 1; n <= pageSize/bodiesPerPage+2*wordSize; n++ {
 				class := c.of(n)
 				size := c.size(class)
-				if size < n || class > 0 && int(classUnits(class-1))<<grainShift >= n {
+				if size < n || class > 0 && int(classUnits(class-1))<<grainShift >= n || class > linearClasses && c.size(class-1) >= n {
 					t.Fatalf("%d bytes of pages of %d are in class %d of %d bytes", n, pageSize, class, size)
 				}
 				if waste := size - n; waste >= 1<<grainShift && waste > n/16 && size < pageSize/(4*stepsPerTwo) {
