@@ -17,7 +17,9 @@ import (
 func startCrossing(t *testing.T, nodes, proxies int) *harness.Cluster {
 	t.Helper()
 	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: nodes, Proxies: proxies, Env: []string{"DUNLIN_CROSS_SLOT=relaxed"}})
-	harness.AwaitLevel(t, c.Proxy(0).Addr)
+	for i := range proxies {
+		harness.AwaitLevel(t, c.Proxy(i).Addr)
+	}
 	return c
 }
 
