@@ -24,7 +24,7 @@ const (
 type borrowed struct {
 	*gatherRun
 	dest    []byte   // under which the command stores; nil: it reads
-	before  *loan    // what dest was lent as, if the command reads that key, too, in any place; its payload is in the scratch
+	before  *loan    // of dest, if the command reads that key, too, in any place
 	scratch *scratch // nil: nothing had to be put there yet
 	waiting []lent
 	bytes   int // in waiting

@@ -456,8 +456,8 @@ func TestMergeIntoAKeyThatChanges(t *testing.T) {
 	g.clients[0].want("PFCOUNT "+g.names["D"], "(integer) 3")
 }
 
-// TestStoreUnderAKeyThatIsRead: what is added meanwhile to a key that a command reads, and stores under, is not lost. The
-// key does not expire any more, as in one slot.
+// TestStoreUnderAKeyThatIsRead: what is added meanwhile to a key that a command reads, and stores
+// under, is not lost. The key does not expire any more, as in one slot.
 func TestStoreUnderAKeyThatIsRead(t *testing.T) {
 	for _, f := range []struct{ line, want string }{
 		{"SUNIONSTORE D a D", "(integer) 3"}, {"SUNIONSTORE D D a D", "(integer) 3"}, {"ZUNIONSTORE D 2 a D", "(integer) 3"},

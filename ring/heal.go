@@ -14,8 +14,9 @@ import (
 //
 // A node that a table lists does not count for it if it is seen to hold a table of another side: a coordinator that
 // stood still just behind the table that it has issued had nobody's consent. A node that is not seen
-// counts less than one that is: nobody can tell on which side it was. And a node that is seen on a side counts there
-// even if its table has dropped the node, or has dropped it and taken it back: the node follows that side, and no other.
+// counts less than one that is: nobody can tell on which side it was. And a node that is seen on a
+// side counts there even if its table has dropped the node, or has dropped it and taken it back: the
+// node follows that side, and no other.
 //
 // Nobody adopts a foreign table. When the sides see each other again, there is one coordinator
 // again. It collects the tables, picks the lineage that continues, and issues the last table of
@@ -158,12 +159,13 @@ func LongestLived(tables []*Table, alive []Member) (winner *Table) {
 	return winner
 }
 
-// Outlives reports whether, of two tables foreign to each other, the lineage of t continues rather than that of o. The
-// lineage continues that more nodes of the last common table follow, as far as the two tables tell who was in it, and
-// alive shows on which side they are; then the one with more nodes on its side, then the one with more that alive does
-// not show; then the higher epoch decides, then the greater issuer. Without a common table, because two clusters started
-// separately, the one with more nodes continues. That does not hold if a lineage was cut, because then one of the two
-// may simply be the other's past.
+// Outlives reports whether, of two tables foreign to each other, the lineage of t continues rather
+// than that of o. The lineage continues that more nodes of the last common table follow, as far as
+// the two tables tell who was in it, and alive shows on which side they are; then the one with more
+// nodes on its side, then the one with more that alive does not show; then the higher epoch decides,
+// then the greater issuer. Without a common table, because two clusters started separately, the one
+// with more nodes continues. That does not hold if a lineage was cut, because then one of the two may
+// simply be the other's past.
 func (t *Table) Outlives(o *Table, alive []Member) bool {
 	common, ok := lastCommon(t, o)
 	var byNodes int

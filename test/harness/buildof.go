@@ -33,8 +33,8 @@ func BuildOf(t testing.TB, commit string) (path string) {
 		t.Fatalf("cannot unpack commit %s: %v\n%s", id, err, out)
 	}
 	path = filepath.Join(source, "dunlin-then")
-	// With the flags of the binary under test, and the profile of today: then only packages that have changed since, and
-	// what imports them, are compiled again.
+	// With the flags of the binary under test, and the profile of today: then only packages that have
+	// changed since, and what imports them, are compiled again.
 	profile := filepath.Join(root, "cmd", "dunlin", "default.pgo")
 	compile := exec.Command("go", "build", "-trimpath", "-pgo="+profile, "-buildvcs=false", "-o", path, "./cmd/dunlin")
 	compile.Dir, compile.Env = source, append(os.Environ(), "CGO_ENABLED=0")
