@@ -82,6 +82,7 @@ const (
 	waits                  // it waits for others
 	yields                 // nothing: others of the loop have their turn, and no goroutine is needed
 	settles                // it waits for others, and what it changes does not depend on the connection
+	applies                // it applies a batch of another node, which sends one stream: nothing takes its turn before it
 )
 
 // progress says how far a command has come when a goroutine goes on with it.
@@ -298,7 +299,7 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 			work()
 			return 0
 		})
-	case waits, settles:
+	case waits, settles, applies:
 		n.goJob(work)
 	}
 }

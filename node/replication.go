@@ -186,8 +186,8 @@ func openStream(r *request) {
 // takeEffects: DUNLIN EFFECTS seq milli effects. Effects of a newer node are refused by name.
 func takeEffects(r *request) {
 	b, err := r.batch()
-	if effects := r.Args[4]; err == nil && len(effects) > stream.LoopMost && r.Heap.Charge(int64(len(effects))) {
-		r.Later(&longBatch{stream: r.conn.stream, heap: r.Heap, batch: b, effects: bytes.Clone(effects)})
+	if effects := r.Args[4]; err == nil && stream.IsLong(effects) && r.Heap.Charge(int64(len(effects))) {
+		r.workLater(&longBatch{stream: r.conn.stream, heap: r.Heap, batch: b, effects: bytes.Clone(effects)}, applies, pinned)
 		return
 	} else if err == nil {
 		loop := r.conn.worker.loop
@@ -198,7 +198,7 @@ func takeEffects(r *request) {
 	r.endBatch(err)
 }
 
-// longBatch is a batch that a goroutine applies, because its unit would hold the loop for too long.
+// longBatch is a batch that a goroutine applies, because it would hold the loop for too long.
 // It is charged to the memory of connections. If that is used up, the loop applies the batch.
 type longBatch struct {
 	stream  *stream.Connection

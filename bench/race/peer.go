@@ -28,6 +28,9 @@ const (
 	maxClients = "12000"
 	// backends is how many nodes each kind of proxy has.
 	backends = 3
+	// singleMemory is the limit of a node without a proxy: one value may take a quarter of it, as a stream of 10
+	// million entries does.
+	singleMemory = "4gb"
 )
 
 // peer is one contender of the race.
@@ -138,7 +141,7 @@ func single(name string, loops int) peer {
 		l := &live{name: name, addr: freeAddr()}
 		l.serving = wholeCluster(l.addr, 1)
 		return l, l.add(s.start(roleNode, name, tools[dunlin], withLoops(loops, "node", "--listen", l.addr,
-			"--gossip", freeAddr(), "--admin", freeAddr(), "--memory", "2gb", "--copies", "1", "--maxclients", maxClients)...))
+			"--gossip", freeAddr(), "--admin", freeAddr(), "--memory", singleMemory, "--copies", "1", "--maxclients", maxClients)...))
 	}}
 }
 

@@ -221,7 +221,7 @@ func (r *race) runElements(ctx context.Context, o typesOptions, w io.Writer) err
 		for _, size := range sizes {
 			for _, n := range lengths {
 				if n > 1_000_000 && size > 16 {
-					continue // more than a node of 2 GB may have in one value
+					continue // more than singleMemory allows one value
 				}
 				line := fmt.Sprintf("%s, %d\t%d", families[i].name, size, n)
 				lines = append(lines, line+r.elementsLine(ctx, newFilling(&families[i], n, size), length))

@@ -223,6 +223,27 @@ func checkEffects(effects []byte, admits func(typ Type, value []byte) error, inU
 	return nil
 }
 
+// longDelta is the length from which on a delta may have hundreds of elements.
+const longDelta = 512
+
+// LongDeltas returns how many bytes of effects are long deltas: parts of a snapshot, or what a command has done to many
+// elements. Each element takes a microsecond to apply.
+func LongDeltas(effects []byte) (bytes int) {
+	for len(effects) > 0 {
+		kind, _, _, size := NextEffect(effects)
+		switch {
+		case kind == EffectNone:
+			return bytes // CheckEffects says why
+		case kind == EffectUnit:
+			bytes += LongDeltas(effects[2*wordSize : size])
+		case kind == EffectDelta && size > longDelta:
+			bytes += size
+		}
+		effects = effects[size:]
+	}
+	return bytes
+}
+
 // effectError is what is wrong with the first of the effects.
 func effectError(effects []byte) error {
 	if len(effects) >= wordSize {

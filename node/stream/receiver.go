@@ -40,10 +40,20 @@ type Receivers struct {
 	pruned time.Duration // when the forgotten ones were removed, by the node's clock
 }
 
-// LoopMost is the longest batch, in bytes, that a loop applies at once: about a millisecond's work.
-// A batch of at most replica.PayloadMost is longer only if a unit of effects is, which is at most
-// 512 KiB. Effects may then be called in a goroutine.
-const LoopMost = 64 << 10
+const (
+	// loopMost is the longest batch, in bytes, that a loop applies at once. A batch of at most
+	// replica.PayloadMost is longer only if a unit of effects is, which is at most 512 KiB.
+	loopMost = 64 << 10
+	// loopDeltas is how many bytes of it may be long deltas: of elements of ten bytes that is half a millisecond's
+	// work. A whole batch of them took 6 ms.
+	loopDeltas = 4 << 10
+)
+
+// IsLong reports whether these effects would keep a loop for too long. Connection.Effects may then be called in a
+// goroutine.
+func IsLong(effects []byte) bool {
+	return len(effects) > loopMost || len(effects) > loopDeltas && engine.LongDeltas(effects) > loopDeltas
+}
 
 // receiver is the stream of one sender, over all its connections.
 type receiver struct {
