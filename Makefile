@@ -131,8 +131,8 @@ scenarios: ## kill, stop, cut off, drain and add nodes under load, ROUNDS (20) t
 	go test -count 1 -timeout 0 -run '^TestScenario$(ONLY)' -v ./test/scenarios -scenario.full -chaos.rounds $(ROUNDS)
 
 .PHONY: stock
-stock: ## do the same to a cluster full of STOCK (2048) MB of collections, for about ten minutes
-	go test -count 1 -timeout 15m -run '^TestScenarioCollections$$' -v ./test/scenarios -scenario.stock $(STOCK) -scenario.within 6m
+stock: ## do the same to a cluster full of STOCK (2048) MB of collections, for half an hour
+	go test -count 1 -timeout 60m -run '^TestScenarioCollections$$' -v ./test/scenarios -scenario.stock $(STOCK) -scenario.within 20m
 
 .PHONY: differ
 differ: ## compare node and proxy with redis-server on INPUTS (1000000) malformed inputs, and as many commands on all types

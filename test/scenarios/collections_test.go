@@ -29,7 +29,7 @@ func TestScenarioCollections(t *testing.T) {
 	}
 	started := time.Now()
 	s := startScenario(t, chaos.Options{
-		Copies: 2, Within: stockDrain,
+		Copies: 2, Within: max(chaos.SettleTime, time.Duration(stock)*stockTime), Rest: stockRest,
 		NodeFlags: []string{"--memory", strconv.Itoa(128+2*stock) + "mb", "--drain-timeout", stockDrain.String()},
 	})
 	s.AwaitCollections()
@@ -94,8 +94,11 @@ const (
 	checkedBytes = 256 << 20
 	checkedSmall = 5000
 	atOnce       = 4 << 20
-	// stockDrain is how long a node may take to hand over gigabytes while clients keep it busy.
+	// stockDrain is how long a node may take to hand over gigabytes while clients keep it busy. Other moves only get
+	// what clients leave: all is settled in stockTime a MB. So clients rest.
 	stockDrain = 3 * time.Minute
+	stockTime  = 250 * time.Millisecond
+	stockRest  = 40 * time.Millisecond
 )
 
 func (s *scenario) newWarehouse(t *testing.T, bytes int) *warehouse {

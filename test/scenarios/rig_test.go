@@ -57,10 +57,10 @@ func startScenario(t *testing.T, o chaos.Options) *scenario {
 	}
 	o.Deletes = true
 	archived := 4000
-	o.Mixers, o.Batch, o.Rest = 2, 24, 8*time.Millisecond
+	o.Mixers, o.Batch, o.Rest = 2, 24, max(o.Rest, 8*time.Millisecond)
 	if *scenarioFull {
 		archived = 30_000
-		o.Mixers, o.Batch, o.Rest = 5, 48, 16*time.Millisecond // 20,000 commands a second
+		o.Mixers, o.Batch, o.Rest = 5, 48, max(o.Rest, 16*time.Millisecond) // 20,000 commands a second
 	}
 	s := &scenario{Rig: chaos.StartWith(t, o)}
 	s.archive = newArchive(s.Rig, archived)
