@@ -71,6 +71,10 @@ func (n *Node) window() int {
 // gives up after d.
 func (n *Node) Hurry(d time.Duration) { n.senders.Hurry(d) }
 
+// EndStreams ends what this node sends to other nodes, for good: they are about to end with it, and nobody is left who
+// needs that.
+func (n *Node) EndStreams() { n.senders.End() }
+
 // handOver is what one table has taken from this node, until the new owners have it.
 type handOver struct {
 	*replica.HandOver
