@@ -107,10 +107,11 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 }
 
 // listenAs carries out a LISTEN to a channel. Who follows while the owner before may still be
-// handing over is noted, and asks again.
+// handing over is noted, and asks again. For who follows later than backlogs are kept there may be a gap.
 func (r *request) listenAs(rc *broker.Receiver, mode broker.Mode, l *member.Listen) member.Heard {
 	p := ring.PartitionOf(l.Name)
-	torn := mode == broker.Follow && r.Level() >= ring.HandedLevel && !r.node.following.isWhole(r.view, p)
+	late := mode == broker.Follow && r.view.Owns(p) && r.node.following.Since(r.view, p, r.worker.loop.Now()) == 0
+	torn := mode == broker.Follow && r.Level() >= ring.HandedLevel && !r.node.following.IsWhole(r.view, p)
 	waits := torn && r.view.Standing[p] == ownership.Gained
 	if waits {
 		mode = broker.Ahead
@@ -118,7 +119,7 @@ func (r *request) listenAs(rc *broker.Receiver, mode broker.Mode, l *member.List
 	switch whole := r.node.broker.ListenAs(mode, rc, pubsub.Kind(l.Kind), l.Name, l.Count, r.view.Began[p]); {
 	case waits:
 		return member.NotOwner
-	case torn, !whole:
+	case torn, late, !whole:
 		return member.Gapped
 	}
 	return member.Noted

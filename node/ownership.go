@@ -157,8 +157,9 @@ func (n *Node) doLocked(a ownership.Action) bool {
 // obeyLocked has the loops execute under v, from their next input on.
 func (n *Node) obeyLocked(v *ownership.View) {
 	if v.Newest > n.view.Load().Newest {
-		n.following.gained(v.Newest, n.cfg.Group.Clock())
+		n.following.Gained(v.Newest, n.cfg.Group.Clock())
 	}
+	n.discardLocked(v)
 	n.tearLocked(v)
 	n.loses = n.loses || losesSome(n.view.Load(), v)
 	n.view.Store(v)
@@ -171,10 +172,28 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	}
 }
 
+// discardLocked drops what was handed over of the channels that the next view brings when they were to come here
+// before: they have been elsewhere since.
+func (n *Node) discardLocked(next *ownership.View) {
+	old := n.view.Load()
+	if !n.broker.Keeps() {
+		return
+	}
+	var gained ring.PartitionSet
+	for p := range uint16(ring.Partitions) {
+		if next.Owns(p) && !old.Owns(p) {
+			gained.Add(p)
+		}
+	}
+	if !gained.Empty() {
+		n.broker.Discard(func(channel string) bool { return gained.Has(ring.PartitionOf([]byte(channel))) }, old.Epoch())
+	}
+}
+
 // tearLocked tells of a gap those who listen to channels that come back under the next view, and that the owner before
 // has not handed over.
 func (n *Node) tearLocked(next *ownership.View) {
-	torn := n.following.torn(n.view.Load(), next)
+	torn := n.following.Torn(n.view.Load(), next)
 	if torn.Empty() || clusterLevel(next.Table) < ring.HandedLevel {
 		return
 	}

@@ -69,7 +69,7 @@ func (n *Node) publish(r *exec.Request, view *ownership.View, now time.Duration)
 		r.Fail(errCostlyChannel)
 		return 0, false
 	}
-	subscribers, ok := n.broker.Publish(kind, channel, payload, n.following.since(view, ring.PartitionOf(channel), now))
+	subscribers, ok := n.broker.Publish(kind, channel, payload, n.following.Since(view, ring.PartitionOf(channel), now))
 	if !ok {
 		r.Fail(exec.ErrOOM)
 		return cost, false

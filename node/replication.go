@@ -71,12 +71,18 @@ func (n *Node) window() int {
 // gives up after d.
 func (n *Node) Hurry(d time.Duration) { n.senders.Hurry(d) }
 
+// EndStreams ends what this node sends to other nodes, for good: they are about to end with it, and nobody is left who
+// needs that.
+func (n *Node) EndStreams() { n.senders.End() }
+
 // handOver is what one table has taken from this node, until the new owners have it.
 type handOver struct {
 	*replica.HandOver
-	begun time.Duration
-	ctx   context.Context // ends with the hand-over
-	end   context.CancelFunc
+	heirs    []string // those of the data, and those who get channels only
+	channels ring.PartitionSet
+	begun    time.Duration
+	ctx      context.Context // ends with the hand-over
+	end      context.CancelFunc
 }
 
 // actFeedingLocked runs the actions of the machine.
@@ -124,26 +130,49 @@ func (n *Node) refeedLocked(v *ownership.View, claims map[uint16]replica.Claim) 
 func (n *Node) handOverLocked(a ownership.HandOver) {
 	lost := n.feeding.HandOver(a.Old, a.Next, a.Away, newSeal)
 	n.actFeedingLocked()
-	whole := n.following.lost(a.Old, lost.Lost, n.broker.Overrun(), n.cfg.Group.Clock())
-	id := n.machine.HandedTo(n.monotonic(), lost.Heirs)
+	h := &handOver{HandOver: lost, heirs: slices.Clone(lost.Heirs), begun: n.monotonic()}
+	h.addChannels(a.Next.Table, n.following.LostUnserved(a.Old, a.Next))
+	whole := n.following.Lost(a.Old, &h.channels, n.broker.Overrun(), n.cfg.Group.Clock())
+	id := n.machine.HandedTo(n.monotonic(), h.heirs)
 	if id == 0 {
 		return // there are none
 	}
-	h := &handOver{HandOver: lost, begun: n.monotonic()}
 	h.ctx, h.end = context.WithCancel(n.ctx)
 	n.handOvers[id] = h
-	for _, heir := range lost.Heirs {
-		s := n.fedBy[heir]
+	for _, heir := range h.heirs {
+		var data *stream.Sender
+		if slices.Contains(lost.Heirs, heir) {
+			data = n.fedBy[heir]
+		}
 		to, gets := h.heirOf(a.Next.Table, heir)
 		topics := &toldTopics{heir: to, gets: gets, whole: whole.Intersect(gets), began: a.Old.Began[:], epoch: a.Next.Epoch()}
 		n.goJob(func() {
 			endTopics := n.handTopics(h.ctx, topics)
-			if err := s.FlushHanded(h.ctx); err != nil && n.ctx.Err() == nil {
-				n.log.Warn("gave up a hand-over: the new owner has died or its stream has ended", "to", heir, "error", err)
+			if data != nil {
+				if err := data.FlushHanded(h.ctx); err != nil && n.ctx.Err() == nil {
+					n.log.Warn("gave up a hand-over: the new owner has died or its stream has ended", "to", heir, "error", err)
+				}
 			}
 			endTopics()
 			n.step(func(m *ownership.Machine, _ time.Duration) { m.Flushed(id, heir) })
 		})
+	}
+}
+
+// addChannels sets whose channels the hand-over takes along: those of what is handed over, and of the partitions that
+// this node has lost unserved.
+func (h *handOver) addChannels(t *ring.Table, unserved ring.PartitionSet) {
+	h.channels = unserved
+	for p := range uint16(ring.Partitions) {
+		if !unserved.Has(p) {
+			continue
+		}
+		if heir := t.OwnerOf(p).Name(); !slices.Contains(h.heirs, heir) {
+			h.heirs = append(h.heirs, heir)
+		}
+	}
+	for _, l := range h.Lost {
+		h.channels.Add(l.Partition)
 	}
 }
 

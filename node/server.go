@@ -130,7 +130,7 @@ type Node struct {
 	broker         *broker.Broker
 	events         events
 	watchers       watchers
-	following      following
+	following      broker.Following
 	subscribers    atomic.Pointer[pubsub.Limits] // what they may leave unread
 	tickets        ticket.Keeper[*pipe]
 	peak           atomic.Int64 // most bytes in use at any scrape or sample

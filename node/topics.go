@@ -25,13 +25,16 @@ const (
 	topicsPatience = 200 * time.Millisecond
 )
 
-// heirOf returns a new owner, and what the hand-over gives it.
+// heirOf returns a new owner, and whose channels the hand-over gives it.
 func (h *handOver) heirOf(t *ring.Table, name string) (heir ring.Member, gets *ring.PartitionSet) {
 	gets = new(ring.PartitionSet)
-	for _, l := range h.Lost {
-		if m := t.OwnerOf(l.Partition); m.Name() == name {
+	for p := range uint16(ring.Partitions) {
+		if !h.channels.Has(p) {
+			continue
+		}
+		if m := t.OwnerOf(p); m.Name() == name {
 			heir = *m
-			gets.Add(l.Partition)
+			gets.Add(p)
 		}
 	}
 	return heir, gets
@@ -102,7 +105,7 @@ func (n *Node) tellTopics(ctx context.Context, t *toldTopics) {
 		}
 	}
 	if whole && err == nil {
-		err = p.Handed(&t.whole)
+		err = p.Handed(&t.whole, n.name())
 	}
 	if err != nil {
 		n.broker.Lose(len(missed))
@@ -136,12 +139,12 @@ func takeTopics(r *request) {
 		r.Fail(errBadListen)
 		return
 	}
-	r.node.following.gained(epoch, r.worker.loop.Now()) // so that they are not forgotten at once
+	r.node.following.Gained(epoch, r.worker.loop.Now()) // so that they are not forgotten at once
 	room := true
 	for _, t := range topics {
 		if kind := pubsub.Kind(t.Kind); kind != pubsub.Pattern && len(t.Name) <= pubsub.MaxName {
 			told := broker.Told{Origin: broker.Origin{Boot: t.Boot, Loop: t.Loop}, Kind: kind, Name: t.Name, Count: t.Count}
-			room = r.node.broker.Expect(told) && room
+			room = r.node.broker.Expect(told, epoch) && room
 		}
 	}
 	if !room {
@@ -169,13 +172,13 @@ func takeMissed(r *request) {
 	r.ReplyOK()
 }
 
-// takeHanded: DUNLIN HANDED partitions
+// takeHanded: DUNLIN HANDED partitions name
 func takeHanded(r *request) {
 	whole, ok := ring.DecodePartitionSet(r.Args[2])
 	if !ok {
 		r.Fail(errBadListen)
 		return
 	}
-	r.node.following.took(whole)
+	r.node.following.Took(whole, string(r.Args[3]))
 	r.ReplyOK()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,6 +126,74 @@ func TestGapOfChannelsThatMoveTwice(t *testing.T) {
 	}
 }
 
+// TestUnservedPartitionsPassOnListeners: a channel moves on before its owner has served it. The next owner has what was
+// handed over there, and tells nobody of a gap.
+func TestUnservedPartitionsPassOnListeners(t *testing.T) {
+	var mute atomic.Bool
+	m := startMoves(t, func(c *Config) {
+		c.Dialer = func(ctx context.Context, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+			return cutAtTake{conn, &mute}, err
+		}
+	})
+	m.moveAndFollow()
+	mute.Store(true)
+	m.begin(1, 2)
+	for _, n := range m.nodes {
+		n.SetTable(m.table)
+	}
+	eventually(t, "the node that does not serve is handed everything", func() bool {
+		return m.nodes[2].following.IsWhole(m.nodes[2].view.Load(), m.p)
+	})
+	if m.nodes[2].Serving() {
+		t.Fatal("it serves what nobody has acknowledged")
+	}
+	mute.Store(false)
+	m.table = altered(m.table, func(next *ring.Table) { next.Owner[m.p] = 0 })
+	install(t, m.table, m.nodes[:]...)
+	m.publish(0, "four")
+	m.listen(0, quick, member.Follow, member.Noted)
+	m.gets(0, late, "zero", "one", "two", "three", "four")
+	m.gets(0, quick, "four")
+}
+
+// cutAtTake is a connection that breaks when it is to hand over a table, while that is so.
+type cutAtTake struct {
+	net.Conn
+	breaks *atomic.Bool
+}
+
+func (c cutAtTake) Write(b []byte) (int, error) {
+	if c.breaks.Load() && bytes.Contains(b, []byte("\r\n"+member.VerbTake+"\r\n")) {
+		return 0, errors.New("broken")
+	}
+	return c.Conn.Write(b)
+}
+
+// TestChannelsThatWereToCome: what a node was handed of a channel that then went elsewhere neither counts nor comes when
+// the channel comes here later.
+func TestChannelsThatWereToCome(t *testing.T) {
+	m := startMoves(t)
+	m.listen(0, late, member.Live, member.Noted)
+	peer, epoch := dial(t, m.nodes[1].Addr()), m.table.Epoch+1
+	peer.sendRaw(member.AppendTopics(nil, epoch, []member.Topic{{Boot: 8, Name: m.channel, Count: 5}}))
+	peer.sendRaw(member.AppendMissed(nil, epoch, &member.Missed{
+		Channel: []byte(m.channel), Message: []byte("old"), By: []member.Loop{{Boot: 7, Loop: late}},
+	}))
+	for range 2 {
+		if got := string(peer.read()); got != "+OK\r\n" {
+			t.Fatalf("what is handed over is answered by %q", got)
+		}
+	}
+	m.table = altered(m.table, func(*ring.Table) {})
+	install(t, m.table, m.nodes[:]...)
+	m.move(0, 1)
+	m.clients[1].want("PUBLISH "+m.channel+" new", "(integer) 1")
+	m.gets(0, late)
+	m.listen(1, late, member.Follow, member.Noted)
+	m.gets(1, late, "new")
+}
+
 // cutAtMissed is a connection that breaks when it is to hand over a message.
 type cutAtMissed struct{ net.Conn }
 
@@ -211,11 +280,17 @@ func (m *moves) gets(node, loop int, want ...string) {
 
 func (m *moves) move(from, to uint16) {
 	m.t.Helper()
+	m.begin(from, to)
+	install(m.t, m.table, m.nodes[:]...)
+}
+
+// begin has the copy for a move be made. The table is then the one that ends the move.
+func (m *moves) begin(from, to uint16) {
+	m.t.Helper()
 	moving := altered(m.table, func(next *ring.Table) { next.Moves = []ring.Move{{Partition: m.p, From: from, To: to}} })
 	install(m.t, moving, m.nodes[:]...)
 	eventually(m.t, "the copy is in sync", inSync(m.nodes[to], m.p))
 	m.table = altered(moving, func(next *ring.Table) { next.Moves, next.Owner[m.p] = nil, to })
-	install(m.t, m.table, m.nodes[:]...)
 }
 
 func (m *moves) publish(node int, messages ...string) {
@@ -223,4 +298,15 @@ func (m *moves) publish(node int, messages ...string) {
 	for _, message := range messages {
 		m.clients[node].want("PUBLISH "+m.channel+" "+message, "(integer) 2")
 	}
+}
+
+// TestLateFollowers: who follows when the next owner has forgotten what was published there is told of a gap.
+func TestLateFollowers(t *testing.T) {
+	m := startMoves(t)
+	m.listen(0, late, member.Live, member.Noted)
+	m.move(0, 1)
+	m.gets(0, late)
+	m.nodes[1].following.Gained(1, -time.Hour)
+	m.listen(1, late, member.Follow, member.Gapped)
+	m.listen(1, late, member.Live, member.Noted)
 }

@@ -182,7 +182,7 @@ func (w *worker) sample() {
 	w.hot.Fade(w.loop.Now())
 	if w.loop == w.node.workers[0].loop {
 		w.node.notePeak(w.node.engine.Used())
-		if w.node.following.hasEnded(w.loop.Now()) && w.node.broker.Keeps() {
+		if w.node.following.HasEnded(w.loop.Now()) && w.node.broker.Keeps() {
 			w.node.goJob(w.node.broker.Forget)
 		}
 		if w.node.events.isLate() {

@@ -43,6 +43,7 @@ type fakeNode struct {
 	later   func(args []string) bool           // the command is answered later; nil: none is
 	settles string                             // what $ is in a command that is answered later
 	listen  func(args []string) member.Heard   // answers LISTEN; nil: it does not know that
+	pushes  string                             // come once, behind the answer to LISTEN
 	tokens  map[net.Conn]int
 	pending []pending // answered later, in order
 	stopped chan struct{}
@@ -449,7 +450,9 @@ func (n *fakeNode) internal(c net.Conn, database uint8, args []string) (string, 
 		return n.piece(args)
 	case "LISTEN":
 		if n.listen != nil {
-			return string(member.AppendHeard(nil, n.listen(args[2:]))), true
+			answer := string(member.AppendHeard(nil, n.listen(args[2:]))) + n.pushes
+			n.pushes = ""
+			return answer, true
 		}
 	}
 	return "-ERR unknown\r\n", true

@@ -178,6 +178,9 @@ func (s *client) changeTopic(kind pubsub.Kind, name []byte, more bool) {
 	c := change{s: s, seq: s.tail, more: more, count: s.topics.Count(kind)}
 	s.muting = false // CLIENT REPLY suppresses replies, not pushes
 	s.issue()
+	if changes && more {
+		s.w.listening.board.Show(s.topics.Subscriber, kind, name) // before anybody counts it
+	}
 	if changes {
 		s.w.listening.change(kind, string(name), more, c)
 		return
@@ -200,9 +203,7 @@ func (s *client) subscribed(t *topic, c change) {
 		return
 	}
 	name := []byte(t.name)
-	if c.more {
-		s.w.listening.board.Show(s.topics.Subscriber, t.kind, name)
-	} else {
+	if !c.more && !s.topics.Wants(t.kind, name) { // nor again
 		s.w.listening.board.Hide(s.topics.Subscriber, t.kind, name)
 	}
 	s.reply(c.seq, s.appendAnswer(nil, t.kind, name, c))
@@ -214,9 +215,14 @@ func (s *client) notSubscribed(t *topic, c change) {
 		s.notFollowed(c.seq)
 		return
 	}
-	if c.more && s.topics.Unwant(t.kind, []byte(t.name)) {
+	name := []byte(t.name)
+	if c.more && s.topics.Unwant(t.kind, name) {
 		s.state.SetTopics(s.topics.Wanted())
 		s.w.listening.change(t.kind, t.name, false, change{})
+		s.w.listening.board.Hide(s.topics.Subscriber, t.kind, name)
+		before := len(s.topics.held)
+		s.topics.held = pubsub.DropMessages(s.topics.held, t.kind, name) // of nodes that have taken it
+		s.gather(len(s.topics.held) - before)
 	}
 	s.reply(c.seq, errTooManyTopics)
 }

@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 	"node/measure": {"internal/command", "internal/figures", "node/engine", "ring"},
 	"node/ticket":  {"internal/resp", "node/exec"},
 	"node/crew":    {},
-	"node/broker":  {"internal/glob", "internal/keyevent", "internal/pubsub"},
+	"node/broker":  {"internal/glob", "internal/keyevent", "internal/pubsub", "node/ownership", "ring"},
 	"node/stream": {
 		"internal/member", "internal/resp", "node/engine", "node/ownership", "node/replica", "ring",
 	},

@@ -37,6 +37,12 @@ func serveLocal(ctx context.Context, o *options, con *console) error {
 			join = []string{m.gossip}
 			nodes = append(nodes, m.addr)
 		}
+		p.stop.push("streams", func(context.Context) error { // before any of those who receive them
+			for _, n := range p.memory.nodes {
+				n.EndStreams()
+			}
+			return nil
+		})
 		m, err := p.startProxy(ctx, memberOptions{
 			id:     "proxy",
 			listen: o.listen,

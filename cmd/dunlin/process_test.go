@@ -39,6 +39,7 @@ type child struct {
 	t      *testing.T
 	admin  string
 	output *bufio.Reader // of stdout
+	log    bytes.Buffer  // of stderr, once done is closed
 	done   chan struct{} // closed when it has ended
 }
 
@@ -48,7 +49,7 @@ func startChild(t *testing.T, args ...string) *child {
 	c := &child{t: t, admin: freeAddress(t), done: make(chan struct{})}
 	c.Cmd = exec.Command(os.Args[0], append(args, "--admin", c.admin, "--log-level=warn")...)
 	c.Env = append(os.Environ(), actAsDunlin+"=1")
-	c.Stderr = t.Output()
+	c.Stderr = io.MultiWriter(t.Output(), &c.log)
 	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -217,6 +218,22 @@ func TestLocal(t *testing.T) {
 	}
 	if code := c.stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code after SIGTERM %d, want 0", code)
+	}
+}
+
+// TestLocalEndsInPeace: a whole cluster that ends warns of nothing, though its nodes end one after the other.
+func TestLocalEndsInPeace(t *testing.T) {
+	c := startChild(t, "local", "--listen=127.0.0.1:0", "--memory=64mb", "--nodes=3")
+	c.clients()
+	c.waitReady()
+	eventually(t, "copied", func() error {
+		if r := statusOf(t, c.admin); r.Cluster.Followed != 4096 || r.Cluster.Moves > 0 {
+			return fmt.Errorf("%d partitions have followers, and %d move", r.Cluster.Followed, r.Cluster.Moves)
+		}
+		return nil
+	})
+	if code := c.stop(syscall.SIGINT); code != 0 || c.log.Len() > 0 {
+		t.Errorf("exit code %d, want 0; it says %s", code, c.log.String())
 	}
 }
 

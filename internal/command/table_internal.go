@@ -44,7 +44,7 @@ var internalTable = table{group: "internal", rows: []Command{
 			{ID: DunlinPublish, Name: "dunlin|publish", Arity: 5,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Sends a message of a transaction or a script of another node to a channel of this one."},
-			{ID: DunlinHanded, Name: "dunlin|handed", Arity: 3,
+			{ID: DunlinHanded, Name: "dunlin|handed", Arity: 4,
 				Route: Local, Built: true,
 				Since: "1.0.0", Summary: "Says of which partitions that the node is about to own the channels were told whole."},
 			{ID: DunlinLevel, Name: "dunlin|level", Arity: 3,

@@ -66,7 +66,7 @@ func TestGoldenBytes(t *testing.T) {
 		"covered":                              {AppendCovered(nil, &some), "*2\r\n" + set},
 		"stop":                                 {AppendStop(nil, CursorAt(1, 2)), "*2\r\n:1099511627778\r\n"},
 		"no stop":                              {AppendStop(nil, EndOfScan), "*2\r\n:-1\r\n"},
-		"handed":                               {AppendHanded(nil, &some), "*3\r\n$6\r\nDUNLIN\r\n$6\r\nHANDED\r\n" + set},
+		"handed":                               {AppendHanded(nil, &some, "n1@7"), "*4\r\n$6\r\nDUNLIN\r\n$6\r\nHANDED\r\n" + set + "$4\r\nn1@7\r\n"},
 		"report":                               {AppendReport(nil, report), "*3\r\n:3\r\n$4\r\nn1@7\r\n" + set},
 		"taken":                                {AppendTaken(nil, &Taken{Epoch: 4, Name: "n1@7"}), "+OK 4 n1@7\r\n"},
 		"taken, but some are held":             {AppendTaken(nil, &Taken{4, "n1@7", some}), "*2\r\n+OK 4 n1@7\r\n" + set},

@@ -107,13 +107,13 @@ func (p *Peer) Missed(epoch uint64, m *Missed) error {
 	return err
 }
 
-// Handed tells a node of which partitions it has been told everything, as far as channels are concerned.
-func (p *Peer) Handed(whole *ring.PartitionSet) error {
-	_, err := p.exchange(AppendHanded(nil, whole))
+// Handed tells a node of which partitions the node named by has told it everything, as far as channels are concerned.
+func (p *Peer) Handed(whole *ring.PartitionSet, by string) error {
+	_, err := p.exchange(AppendHanded(nil, whole, by))
 	return err
 }
 
 // AppendHanded appends HANDED.
-func AppendHanded(dst []byte, whole *ring.PartitionSet) []byte {
-	return AppendRequest(dst, VerbHanded, whole[:])
+func AppendHanded(dst []byte, whole *ring.PartitionSet, by string) []byte {
+	return AppendRequest(dst, VerbHanded, whole[:], []byte(by))
 }

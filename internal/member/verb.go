@@ -24,7 +24,7 @@ const (
 	VerbListen    = "LISTEN"    // {kind} {mode} {name} {count}, on a pipe that listens
 	VerbTopics    = "TOPICS"    // {epoch} ({boot} {loop} {kind} {name} {count})…: who listens to what the node gets
 	VerbMissed    = "MISSED"    // {epoch} {kind} {channel} {message} ({boot} {loop})…: what those have not got who listen there
-	VerbHanded    = "HANDED"    // {partitions}: all was told of their channels; a gap where it was not: ring.HandedLevel
+	VerbHanded    = "HANDED"    // {partitions} {name}: that node has told all of their channels; a gap where it has not: ring.HandedLevel
 	VerbClaim     = "CLAIM"     // {age} {kind} {key}…, of one partition; from ring.ClaimLevel on
 	VerbPass      = "PASS"      // {kind} {turn} {key}: the claim that was told READY does not pop, or has
 	VerbAs        = "AS"        // {actor}: who wants no word of what the next request of this pipe changes; ring.TrackingLevel

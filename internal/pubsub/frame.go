@@ -109,6 +109,24 @@ func appendPatternMessage(dst []byte, pattern string, m *Message) []byte {
 	return resp.AppendBulk(resp.AppendBulk(dst, m.Channel), m.Payload)
 }
 
+// DropMessages removes the messages of a topic from frames of messages, in their memory.
+func DropMessages(frames []byte, kind Kind, name []byte) (left []byte) {
+	of := resp.AppendBulk(resp.AppendBulkString(nil, messages[kind]), name)
+	left = frames[:0]
+	for len(frames) > 0 {
+		var scanner resp.Scanner
+		if scanner.Scan(frames) != resp.Done {
+			panic("BUG: what is no frame waits for a reply")
+		}
+		frame := frames[:scanner.Len()]
+		frames = frames[len(frame):]
+		if !bytes.HasPrefix(frame[len(">3\r\n"):], of) {
+			left = append(left, frame...)
+		}
+	}
+	return left
+}
+
 // ParseMessage reads what AppendMessage wrote. The message has views of frame.
 func ParseMessage(frame []byte) (m Message, ok bool) {
 	rest, ok := bytes.CutPrefix(frame, []byte(">3\r\n"))

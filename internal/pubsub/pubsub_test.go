@@ -404,3 +404,17 @@ func (o *output) Push(frame []byte) { o.b = AppendFrame(o.b[:0], resp.RESP2, fra
 type nothing struct{}
 
 func (nothing) Push([]byte) {}
+
+// TestDropMessages: the messages of one topic are dropped from those that wait, in both versions of the protocol.
+func TestDropMessages(t *testing.T) {
+	for _, v := range []resp.Version{resp.RESP2, resp.RESP3} {
+		m, _ := ParseMessage(AppendMessage(nil, Channel, []byte("c"), []byte("pmessage")))
+		ofChannel := AppendFrame(nil, v, m.Frame)
+		ofPattern := AppendFrame(nil, v, appendPatternMessage(nil, "c", &m))
+		ofOther := AppendFrame(nil, v, appendPatternMessage(nil, "c*", &m))
+		frames := slices.Concat(ofPattern, ofChannel, ofPattern, ofOther, ofPattern)
+		if got, want := DropMessages(frames, Pattern, []byte("c")), slices.Concat(ofChannel, ofOther); !bytes.Equal(got, want) {
+			t.Errorf("%q is left, want %q", got, want)
+		}
+	}
+}

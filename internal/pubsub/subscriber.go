@@ -128,6 +128,12 @@ func (s *Subscriber) forget(kind Kind, name string, t *subscription) {
 	}
 }
 
+// Wants reports whether the client has a topic.
+func (s *Subscriber) Wants(kind Kind, name []byte) bool {
+	t := s.topics[kind][string(name)]
+	return t != nil && t.wanted
+}
+
 // Count returns how many topics count with those of a kind in the answers to subscriptions.
 func (s *Subscriber) Count(kind Kind) int {
 	if kind == Shard {

@@ -131,6 +131,33 @@ func (s *stripe) replayNewest(rc *Receiver, kind pubsub.Kind, name []byte) {
 	}
 }
 
+// siftedAtOnce is how many messages of a backlog are looked at under one lock, if each costs nothing beside that.
+const siftedAtOnce = 256
+
+// sift takes messages out of a stripe's backlog, from a place in it on: those for which take holds, which also says what
+// a message has cost beside a step. It returns where those are that come next, if there are more. take is called under
+// the stripe's lock.
+func (b *Broker) sift(s *stripe, from int, take func(k *kept) (taken bool, steps int)) (next int, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next = min(from, len(s.backlog))
+	at := next
+	for left := siftedAtOnce; left > 0 && at < len(s.backlog); at++ {
+		k := s.backlog[at]
+		taken, steps := take(&k)
+		left -= 1 + steps
+		if !taken {
+			s.backlog[next] = k
+			next++
+			continue
+		}
+		b.keeping.Add(-k.size())
+		k.message.Release()
+	}
+	s.backlog = slices.Delete(s.backlog, next, at)
+	return next, next < len(s.backlog)
+}
+
 // Keeps reports whether there are backlogs or stand-ins.
 func (b *Broker) Keeps() bool { return b.keeping.Load() > 0 || b.expects() }
 

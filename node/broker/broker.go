@@ -50,8 +50,10 @@ type stripe struct {
 type interest struct {
 	receiver *Receiver
 	count    int
-	ahead    bool   // nothing is queued yet
-	since    uint64 // the epoch since which this node had the channel when that began; 0: that does not matter
+	ahead    bool // nothing is queued yet
+	// since is the epoch since which this node had the channel when that began. 0: that does not matter. Of a stand-in it
+	// is that of the table that gives the channel to this node.
+	since uint64
 }
 
 // Mode says what a receiver that listens is to get.

@@ -305,7 +305,7 @@ func TestFollowWithPattern(t *testing.T) {
 		early  []string                      // what is queued at once
 	}{
 		"said so":        {func(b *Broker, rc *Receiver) { b.ListenAs(Ahead, rc, pubsub.Channel, c, 2, 7) }, nil},
-		"has a stand-in": {func(b *Broker, rc *Receiver) { b.Expect(Told{rc.Origin, pubsub.Channel, "c", 2}) }, nil},
+		"has a stand-in": {func(b *Broker, rc *Receiver) { b.Expect(Told{rc.Origin, pubsub.Channel, "c", 2}, 1) }, nil},
 		"is not known":   {func(*Broker, *Receiver) {}, []string{"1", "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {

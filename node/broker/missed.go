@@ -64,32 +64,21 @@ type taken struct {
 	whole bool
 }
 
-// missedAtOnce is how many messages of a backlog are looked at under one lock, or interests in their channels.
-const missedAtOnce = 256
-
 // takeMissed is Missed for some messages of a stripe, from a place in its backlog on. It returns
 // where those are that come next, if there are more.
 func (b *Broker) takeMissed(
 	s *stripe, from int, to *taken, keep func(string) bool, began func(string) uint64,
 ) (next int, more bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	next = min(from, len(s.backlog))
-	at := next
-	var c movedChannel
-	for steps := missedAtOnce; steps > 0 && at < len(s.backlog); at++ {
-		k := s.backlog[at]
-		if steps--; c.name == nil || !k.isOf(c.kind, c.name) {
+	c := movedChannel{kind: pubsub.Kinds} // none
+	return b.sift(s, from, func(k *kept) (taken bool, steps int) {
+		if k.message.Kind != c.kind || string(k.message.Channel) != c.name {
 			c = s.movedChannel(k.message, keep, began)
-			steps -= c.interests
+			steps = c.interests
 		}
 		if !c.moves {
-			s.backlog[next] = k
-			next++
-			continue
+			return false, steps
 		}
-		b.keeping.Add(-k.size())
-		by, size := c.missed(&k)
+		by, size := c.missed(k)
 		switch size += missedMemory; {
 		case len(by) == 0:
 		case b.room.take(size):
@@ -100,16 +89,14 @@ func (b *Broker) takeMissed(
 			to.whole = false
 			b.lost.Add(1)
 		}
-		k.message.Release()
-	}
-	s.backlog = slices.Delete(s.backlog, next, at)
-	return next, next < len(s.backlog)
+		return true, steps
+	})
 }
 
 // movedChannel is a channel of which a backlog has messages.
 type movedChannel struct {
 	kind      pubsub.Kind
-	name      []byte
+	name      string   // not the message's bytes, which may be used again once that is taken out
 	moves     bool     // to the next owner
 	began     uint64   // the epoch since which this node had it
 	follow    []Origin // who is expected to follow
@@ -117,13 +104,12 @@ type movedChannel struct {
 }
 
 func (s *stripe) movedChannel(m *Message, keep func(string) bool, began func(string) uint64) movedChannel {
-	c := movedChannel{kind: m.Kind, name: m.Channel}
-	name := string(m.Channel)
-	if c.moves = keep(name); !c.moves {
+	c := movedChannel{kind: m.Kind, name: string(m.Channel)}
+	if c.moves = keep(c.name); !c.moves {
 		return c
 	}
-	c.began = began(name)
-	interests := s.topics[m.Kind][name]
+	c.began = began(c.name)
+	interests := s.topics[m.Kind][c.name]
 	c.interests = len(interests)
 	for _, in := range interests {
 		of := in.receiver.Origin

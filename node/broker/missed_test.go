@@ -18,8 +18,8 @@ func TestMissed(t *testing.T) {
 	c := []byte("c")
 	late, live, byPattern := receiver(), receiver(), receiver()
 	late.Origin, live.Origin, byPattern.Origin = Origin{7, 0}, Origin{7, 1}, Origin{7, 2}
-	middle.Expect(Told{late.Origin, pubsub.Channel, "c", 1})
-	middle.Expect(Told{live.Origin, pubsub.Channel, "c", 1})
+	middle.Expect(Told{late.Origin, pubsub.Channel, "c", 1}, began)
+	middle.Expect(Told{live.Origin, pubsub.Channel, "c", 1}, began)
 	middle.Listen(byPattern, pubsub.Pattern, []byte("*"), 1)
 	say := func(channel, payload string, epoch uint64) {
 		t.Helper()
@@ -29,7 +29,7 @@ func TestMissed(t *testing.T) {
 	}
 	say("c", "older", began-1)
 	say("c", "one", began)
-	middle.Expect(Told{byPattern.Origin, pubsub.Channel, "c", 1})
+	middle.Expect(Told{byPattern.Origin, pubsub.Channel, "c", 1}, began)
 	say("stays", "other", began)
 	say("c", "two", began)
 
@@ -91,10 +91,10 @@ func TestMissedInTurns(t *testing.T) {
 	late := receiver()
 	late.Origin = Origin{7, 1}
 	for _, name := range []string{"c", stays} {
-		b.Expect(Told{late.Origin, pubsub.Channel, name, 1})
+		b.Expect(Told{late.Origin, pubsub.Channel, name, 1}, began)
 	}
 	var of [2][]string
-	for i := range 5 * missedAtOnce {
+	for i := range 5 * siftedAtOnce {
 		payload := fmt.Sprint(i)
 		b.Publish(pubsub.Channel, []byte([]string{"c", stays}[i%2]), []byte(payload), began)
 		of[i%2] = append(of[i%2], payload)
@@ -109,7 +109,7 @@ func TestMissedInTurns(t *testing.T) {
 		return payloads, turns - len(b.stripes), whole
 	}
 	first, _, whole := take(at + 1)
-	if whole || len(first) == 0 || len(first) > missedAtOnce {
+	if whole || len(first) == 0 || len(first) > siftedAtOnce {
 		t.Errorf("one turn takes %d messages, whole: %v", len(first), whole)
 	}
 	rest, turns, whole := take(1 << 20)

@@ -15,7 +15,8 @@ import (
 //	old node   Told ─▶ DUNLIN TOPICS ═▶ new node   Expect: a stand-in counts
 //	receiver   ── LISTEN ═════════════▶ new node   the stand-in is replaced
 //
-// A receiver that does not come is forgotten with the backlogs.
+// A receiver that does not come is forgotten with the backlogs. Stand-ins of a channel that has gone elsewhere, though
+// it was to come here, are dropped when it does come here.
 
 const (
 	// maxExpected is how many bytes the topics of all stand-ins take.
@@ -89,7 +90,12 @@ func (b *Broker) takeTold(to *listed, s *stripe, kind pubsub.Kind, name string) 
 			to.whole = false
 		}
 	}
-	left := slices.DeleteFunc(s.topics[kind][name], func(in interest) bool { return in.receiver.standsIn })
+	s.dropStandIns(kind, name, func(interest) bool { return true })
+}
+
+// dropStandIns drops the stand-ins of a topic for which drop holds. The stripe's lock is held.
+func (s *stripe) dropStandIns(kind pubsub.Kind, name string, drop func(in interest) bool) {
+	left := slices.DeleteFunc(s.topics[kind][name], func(in interest) bool { return in.receiver.standsIn && drop(in) })
 	if len(left) == 0 {
 		delete(s.topics[kind], name)
 	} else {
@@ -102,9 +108,9 @@ func isEverywhere(kind pubsub.Kind, name string) bool {
 	return kind == pubsub.Channel && keyevent.IsChannel([]byte(name))
 }
 
-// Expect has a stand-in count until the receiver says itself what it listens to. It returns false if there
-// is no memory.
-func (b *Broker) Expect(t Told) (ok bool) {
+// Expect has a stand-in count until the receiver says itself what it listens to. epoch is that of the table that gives
+// the channel to this node. It returns false if there is no memory.
+func (b *Broker) Expect(t Told, epoch uint64) (ok bool) {
 	if isEverywhere(t.Kind, t.Name) {
 		return true
 	}
@@ -126,21 +132,21 @@ func (b *Broker) Expect(t Told) (ok bool) {
 	_, s := b.stripeOf([]byte(t.Name))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expect(rc, t)
+	s.expect(rc, t, epoch)
 	rc.note(t.Kind, []byte(t.Name), t.Count)
 	return true
 }
 
 // expect notes what the receiver has said to the owner before. If it has said Ahead here, that may be older.
 // If it is live here, it has come already. The stripe's lock is held.
-func (s *stripe) expect(standIn *Receiver, t Told) {
+func (s *stripe) expect(standIn *Receiver, t Told, epoch uint64) {
 	list := s.topics[t.Kind][t.Name]
 	i := slices.IndexFunc(list, func(in interest) bool {
 		return in.receiver.Origin == t.Origin && !in.receiver.standsIn && !in.receiver.closed.Load()
 	})
 	switch {
 	case i < 0:
-		s.listen(t.Kind, []byte(t.Name), interest{receiver: standIn, count: t.Count, ahead: true})
+		s.listen(t.Kind, []byte(t.Name), interest{receiver: standIn, count: t.Count, ahead: true, since: epoch})
 	case list[i].ahead:
 		list[i].count = t.Count
 	}
@@ -155,6 +161,51 @@ func replaceStandIn(list []interest, rc *Receiver) []interest {
 	return slices.DeleteFunc(list, func(in interest) bool {
 		return in.receiver.standsIn && in.receiver != rc && in.receiver.Origin == rc.Origin
 	})
+}
+
+// Discard drops the stand-ins of the channels for which of holds, and the messages that are kept of these, if they were
+// handed over for tables up to an epoch, or published under these: the channels have been elsewhere since.
+func (b *Broker) Discard(of func(channel string) bool, epoch uint64) {
+	for i := range b.stripes {
+		for from, more := 0, true; more; {
+			from, more = b.sift(&b.stripes[i], from, func(k *kept) (taken bool, steps int) {
+				name := k.message.Channel
+				return k.epoch <= epoch && of(string(name)), len(name) / nameStep
+			})
+		}
+	}
+	b.discardStandIns(of, epoch)
+}
+
+func (b *Broker) discardStandIns(of func(channel string) bool, epoch uint64) {
+	b.standIns.mu.Lock()
+	defer b.standIns.mu.Unlock()
+	left := eachSteps
+	for origin, rc := range b.standIns.by { // which may become more while it is not locked
+		for kind, names := range rc.topics {
+			for name := range names {
+				if of(name) {
+					b.discardStandIn(pubsub.Kind(kind), name, rc, epoch)
+				}
+				if left -= 1 + len(name)/nameStep; left > 0 {
+					continue
+				}
+				left = eachSteps
+				b.standIns.mu.Unlock()
+				b.standIns.mu.Lock()
+				if b.standIns.by[origin] != rc {
+					return // all are being forgotten
+				}
+			}
+		}
+	}
+}
+
+func (b *Broker) discardStandIn(kind pubsub.Kind, name string, rc *Receiver, epoch uint64) {
+	_, s := b.stripeOf([]byte(name))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropStandIns(kind, name, func(in interest) bool { return in.receiver == rc && in.since <= epoch })
 }
 
 // forgetStandIns drops all stand-ins. Loops wait for the lock, so it is not held for that.

@@ -34,7 +34,7 @@ func TestStandIns(t *testing.T) {
 	next.ListenAs(Ahead, ahead, pubsub.Channel, []byte("c"), 1, 4) // older than what the owner before knows
 	list, _, done := old.Told(func(name string) bool { return name == "c" }, goOn)
 	for _, told := range list {
-		if !next.Expect(told) {
+		if !next.Expect(told, 1) {
 			t.Fatal("there is no memory")
 		}
 	}
@@ -50,7 +50,7 @@ func TestStandIns(t *testing.T) {
 	third, _ := newBroker()
 	list, _, done = next.Told(everything, goOn)
 	for _, told := range list {
-		third.Expect(told)
+		third.Expect(told, 1)
 	}
 	done()
 	publish(t, third, pubsub.Channel, "c", "m", 2+3)
@@ -62,7 +62,7 @@ func TestStandIns(t *testing.T) {
 	here.Origin = one.Origin
 	third.ListenAs(Follow, here, pubsub.Channel, []byte("c"), 4, 9)
 	publish(t, third, pubsub.Channel, "c", "m", 4+3)
-	third.Expect(Told{one.Origin, pubsub.Channel, "c", 2})
+	third.Expect(Told{one.Origin, pubsub.Channel, "c", 2}, 1)
 	publish(t, third, pubsub.Channel, "c", "m", 4+3)
 	here.Origin = two.Origin
 	third.Listen(here, pubsub.Shard, []byte("c"), 0)
@@ -70,7 +70,7 @@ func TestStandIns(t *testing.T) {
 	third.Forget()
 	publish(t, third, pubsub.Channel, "c", "m", 4)
 
-	next.Expect(Told{Origin{9, 9}, pubsub.Channel, "c", 1})
+	next.Expect(Told{Origin{9, 9}, pubsub.Channel, "c", 1}, 1)
 	if !next.Keeps() {
 		t.Error("it keeps nothing")
 	}
@@ -89,7 +89,7 @@ func TestTooManyStandIns(t *testing.T) {
 	b, money := newBroker()
 	name := string(make([]byte, pubsub.MaxName))
 	n := 0
-	for b.Expect(Told{Origin{1, n}, pubsub.Channel, name, 1}) {
+	for b.Expect(Told{Origin{1, n}, pubsub.Channel, name, 1}, 1) {
 		n++
 	}
 	if want := maxExpected / (toldMemory + 2*len(name)); n != want {
@@ -103,7 +103,7 @@ func TestTooManyStandIns(t *testing.T) {
 	b.Forget()
 	money.limit = money.taken
 	publish(t, b, pubsub.Channel, name, "m", 0)
-	for i := 0; b.Expect(Told{Origin{1, i}, pubsub.Channel, name, 1}); i++ {
+	for i := 0; b.Expect(Told{Origin{1, i}, pubsub.Channel, name, 1}, 1); i++ {
 		if i == n {
 			t.Fatal("memory is not asked for")
 		}
@@ -113,7 +113,7 @@ func TestTooManyStandIns(t *testing.T) {
 // TestToldWithoutMemory: who asks what receivers have said hears that some of it is left out.
 func TestToldWithoutMemory(t *testing.T) {
 	b, money := newBroker()
-	b.Expect(Told{Origin{1, 0}, pubsub.Channel, "c", 1})
+	b.Expect(Told{Origin{1, 0}, pubsub.Channel, "c", 1}, 1)
 	money.limit = money.taken
 	for b.room.take(1) { // what is left of the last chunk
 	}
@@ -128,9 +128,9 @@ func TestToldWithoutMemory(t *testing.T) {
 func TestForgetStandInsBesideOthers(t *testing.T) {
 	b, _ := newBroker()
 	c := Told{Origin{1, 0}, pubsub.Channel, "c", 2}
-	b.Expect(c)
+	b.Expect(c, 1)
 	forgotten, size := b.takeStandIns()
-	b.Expect(c)
+	b.Expect(c, 1)
 	publish(t, b, pubsub.Channel, "c", "m", 2)
 	for _, rc := range forgotten {
 		b.Leave(rc)
@@ -154,7 +154,7 @@ func TestForgetStandInsBesideOthers(t *testing.T) {
 		for b.Keeps() {
 			runtime.Gosched()
 		}
-		b.Expect(Told{Origin{1, 0}, pubsub.Channel, free, 1})
+		b.Expect(Told{Origin{1, 0}, pubsub.Channel, free, 1}, 1)
 	}()
 	select {
 	case <-others:
@@ -183,5 +183,60 @@ func TestToldRests(t *testing.T) {
 	}
 	if short, long := rests(8), rests(8*nameStep); short > 0 || long < stripes {
 		t.Errorf("it rests %d times between short names and %d times between long ones", short, long)
+	}
+}
+
+// TestDiscard: what was handed over of a channel that has been elsewhere since is gone, and nothing else.
+func TestDiscard(t *testing.T) {
+	b, _ := newBroker()
+	gone, comes := receiver(), receiver()
+	gone.Origin, comes.Origin = Origin{7, 0}, Origin{7, 1}
+	const before, now = 4, 5
+	hand := func(channel, payload string, to *Receiver, epoch uint64) {
+		t.Helper()
+		by := []Origin{to.Origin}
+		if !b.Expect(Told{to.Origin, pubsub.Channel, channel, 1}, epoch) || !b.Miss(pubsub.Channel, []byte(channel), []byte(payload), by, epoch) {
+			t.Fatal("there is no memory")
+		}
+	}
+	hand("c", "old", gone, before)
+	hand("c", "new", comes, now)
+	hand("stays", "old", gone, before)
+	for i := range 3 * eachSteps {
+		hand(fmt.Sprint("many", i), "old", gone, before)
+	}
+	b.Discard(func(channel string) bool { return channel != "stays" }, before)
+	if n := b.Topics(pubsub.Channel); n != 2 {
+		t.Errorf("%d channels have subscribers, want 2", n)
+	}
+	publish(t, b, pubsub.Channel, "c", "m", 1)
+	publish(t, b, pubsub.Channel, "stays", "m", 1)
+	for _, rc := range []*Receiver{gone, comes} {
+		b.ListenAs(Follow, rc, pubsub.Channel, []byte("c"), 1, now)
+	}
+	wantPayloads(t, gone)
+	wantPayloads(t, comes, "new")
+	b.ListenAs(Follow, gone, pubsub.Channel, []byte("stays"), 1, now)
+	wantPayloads(t, gone, "old")
+	if b.Forget(); b.room.used.Load() != 0 || b.keeping.Load() != 0 {
+		t.Errorf("%d bytes stay charged, and %d in the backlog", b.room.used.Load(), b.keeping.Load())
+	}
+}
+
+// While all stand-ins are forgotten between two turns of Discard, that ends.
+func TestDiscardWhileForgetting(t *testing.T) {
+	b, _ := newBroker()
+	for i := range 2 * eachSteps {
+		b.Expect(Told{Origin{1, 0}, pubsub.Channel, fmt.Sprint(i), 1}, 1)
+	}
+	asked := 0
+	b.Discard(func(string) bool {
+		if asked++; asked == eachSteps { // between two locks, for all that Discard can tell
+			b.standIns.by = nil
+		}
+		return false
+	}, 1)
+	if asked != eachSteps {
+		t.Errorf("it looks at %d stand-ins, want %d", asked, eachSteps)
 	}
 }

@@ -125,6 +125,14 @@ func (all *Senders) Close() {
 	all.closed = true
 }
 
+// End ends all senders, and opens no other.
+func (all *Senders) End() {
+	all.Close()
+	for _, s := range all.List() {
+		s.Close()
+	}
+}
+
 // List returns the senders that are open. It takes no lock. The caller must not change the result.
 func (all *Senders) List() []*Sender { return *all.list.Load() }
 

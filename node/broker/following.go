@@ -1,0 +1,130 @@
+package broker
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/node/ownership"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// firstEpoch is that of a cluster's first table.
+const firstEpoch = 1
+
+// Following says which partitions this node has had for less than BacklogTime, so that those who
+// listen to their channels may still have to follow.
+type Following struct {
+	from  atomic.Uint64 // the epoch in which it has got the first of them
+	until atomic.Int64  // a time of the loops' clock
+
+	mu sync.Mutex
+	// handed has the name of the node that has handed over everything of a partition's channels (DUNLIN HANDED): who
+	// listens, and what those have not got. This may come before the table does.
+	handed map[uint16]string
+}
+
+// Gained notes that the node has got partitions in an epoch.
+func (f *Following) Gained(epoch uint64, now time.Duration) {
+	if f.HasEnded(now) {
+		f.from.Store(epoch)
+	}
+	f.until.Store(int64(now + BacklogTime))
+}
+
+// HasEnded reports whether nobody follows any more.
+func (f *Following) HasEnded(now time.Duration) bool { return now > time.Duration(f.until.Load()) }
+
+// Since returns the epoch since which this node has had a partition, if that is not long; otherwise 0.
+func (f *Following) Since(v *ownership.View, p uint16, now time.Duration) uint64 {
+	if f.HasEnded(now) || v.Began[p] < f.from.Load() {
+		return 0
+	}
+	return v.Began[p]
+}
+
+// Who follows a channel here has got what was published earlier if the owner before has handed that over. If that owner
+// has died, had no room or did not come through, whoever follows is told of a gap:
+//
+//	old node    m1        receiver: m1 … ends there
+//	middle         m2     lost with the node, or on the way to the next one
+//	new node          m3  Follow: Gapped, m3
+//
+// A node that loses a partition before it has served it passes on what it was handed.
+
+// Took notes that a node has handed over everything of the channels of some partitions.
+func (f *Following) Took(handed *ring.PartitionSet, by string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.handed == nil {
+		f.handed = make(map[uint16]string)
+	}
+	for p := range uint16(ring.Partitions) {
+		if handed.Has(p) {
+			f.handed[p] = by
+		}
+	}
+}
+
+// IsWhole reports whether this node has what was published in a partition before it got it. Nothing was if it has the
+// partition since the cluster's first table, and what comes to a node that is about to get the partition it gets at once.
+// Only the owner before knows: a node that stood still may hand over to a later owner, and does not know what was
+// published meanwhile.
+func (f *Following) IsWhole(v *ownership.View, p uint16) bool {
+	before := v.From[p]
+	if before == "" {
+		return !v.Owns(p) || v.Table.Since[p] <= firstEpoch
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.handed[p] == before
+}
+
+// Lost notes that this node has lost partitions, and returns those of whose channels it has everything: it has had the
+// partition for long, or got everything from the owner before and had room for what was published since. overrun is the
+// broker's.
+func (f *Following) Lost(old *ownership.View, lost *ring.PartitionSet, overrun uint64, now time.Duration) (whole ring.PartitionSet) {
+	for p := range uint16(ring.Partitions) {
+		if !lost.Has(p) {
+			continue
+		}
+		if since := f.Since(old, p, now); since == 0 || since > overrun && f.IsWhole(old, p) {
+			whole.Add(p)
+		}
+		f.forget(p)
+	}
+	return whole
+}
+
+// LostUnserved returns the partitions that this node has lost before it served them, and of whose channels it was handed
+// everything. It forgets the others.
+func (f *Following) LostUnserved(old, next *ownership.View) (set ring.PartitionSet) {
+	for p := range uint16(ring.Partitions) {
+		switch {
+		case old.Standing[p] != ownership.Gained || next.Owns(p):
+		case old.From[p] != "" && f.IsWhole(old, p):
+			set.Add(p)
+		default:
+			f.forget(p)
+		}
+	}
+	return set
+}
+
+// Torn returns the partitions that this node begins to serve under the next view, and whose channels the owner before
+// has not handed over.
+func (f *Following) Torn(v, next *ownership.View) (torn ring.PartitionSet) {
+	for p := range uint16(ring.Partitions) {
+		if v.Standing[p] == ownership.Gained && next.Standing[p] == ownership.Serving && !f.IsWhole(next, p) {
+			torn.Add(p)
+		}
+	}
+	return torn
+}
+
+// forget notes that this node has lost a partition.
+func (f *Following) forget(p uint16) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.handed, p)
+}
