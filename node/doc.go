@@ -51,7 +51,7 @@
 //     holder waits for all loops. That is why the fence is an atomic flag beside the view. Lock
 //     order: tableMu, then the locks of node/stream, then those of the engine.
 //   - node/stream has the goroutines and connections of replication (replication.go). The loop of a
-//     stream's connection applies its batches.
+//     stream's connection applies its batches, but a goroutine those that would keep it for too long.
 //
 // # What is promised
 //
