@@ -18,10 +18,10 @@ import (
 
 var discardLog = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// newGroup returns loops that end with the test.
+// newGroup returns loops that end with the test. On a busy machine they may take long to answer.
 func newGroup(t testing.TB, loops int) *netloop.Group {
 	t.Helper()
-	g, err := netloop.NewGroup(netloop.Config{Loops: loops, Logger: discardLog})
+	g, err := netloop.NewGroup(netloop.Config{Loops: loops, Logger: discardLog, Answer: replyTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,6 +126,28 @@ func TestPinning(t *testing.T) {
 	other.want("SET k v", "OK")
 }
 
+// TestPinningWhatCannotBeSelected: CONFIG SET refuses databases that no client can select, as the flag does. What a
+// member with more databases has pinned is applied nevertheless, and can be taken back.
+func TestPinningWhatCannotBeSelected(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Databases = 9 })
+	s := &settingsOf{n: n}
+	n.SetSettings(s)
+	c := dial(t, n.Addr())
+	const failed = "(error) ERR CONFIG SET failed (possibly related to argument 'pinned-databases') - "
+	c.want("CONFIG SET pinned-databases 8-9", failed+"with --databases 9 clients can select 0 to 8")
+	c.want("CONFIG SET timeout 77 pinned-databases 15", failed+"with --databases 9 clients can select 0 to 8")
+	c.want("CONFIG GET timeout", "1) \"timeout\"\n2) \"0\"")
+	c.want("CONFIG SET pinned-databases 8", "OK")
+	s.mu.Lock()
+	err := s.change(map[string]string{ring.PinnedSetting: "8-9"})
+	s.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.want("CONFIG GET pinned-databases", "1) \"pinned-databases\"\n2) \"8-9\"")
+	c.want("CONFIG SET pinned-databases \"\"", "OK")
+}
+
 // TestPinningLosesNothing: what is acknowledged while the databases are being pinned is there afterwards, or the
 // pinning was refused.
 func TestPinningLosesNothing(t *testing.T) {

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bytes"
+
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -97,8 +99,11 @@ func (s *client) selected(executed bool) {
 	}
 }
 
-// isExecuted reports whether a reply says that EXEC was executed: it is an array, and not null.
+// isExecuted reports whether a reply says that EXEC was executed: it is an array, and not null, or an error that says so.
 func isExecuted(reply []byte) bool {
+	if resp.IsError(reply) {
+		return bytes.Contains(reply, []byte("executed, but"))
+	}
 	n, _, ok := resp.DecodeArray(reply)
 	return ok && n >= 0
 }

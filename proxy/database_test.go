@@ -250,6 +250,44 @@ func TestSelectInRelaxedTransaction(t *testing.T) {
 	cl.want("*2 $1 2 $1 2", "+OK", "*2 $-1 $1 1", "+OK", "*2 $1 0 $-1")
 }
 
+// TestSelectWithoutReply: a transaction that was executed has selected its database, although its reply is an error.
+func TestSelectWithoutReply(t *testing.T) {
+	a, b := key(0, 2), key(1, 2)
+	const full = "-ERR executed, but the replies of the transaction would be too large"
+	for _, f := range []struct {
+		answer, want string
+		database     int
+	}{
+		{"*2\r\n+OK\r\n+OK\r\n", strings.TrimSpace(string(errMerge)), 1}, // one reply too many
+		{full + "\r\n", full, 1},
+		{"-ERR no\r\n", "-ERR no", 0},
+	} {
+		c := databases(t, 2, oneLoop(t), relaxed)
+		cl := c.dial()
+		for _, others := range [][]string{{"SET " + a + " 0"}, nil} { // the transaction has two parts, or one
+			c.nodes[1].set(func(n *fakeNode) {
+				n.answer = func(args []string) (string, bool) { return f.answer, len(args) > 1 && args[1] == "EXEC" }
+			})
+			commands := append(others, "SELECT 1", "SET "+b+" 1")
+			cl.send("SELECT 0", "MULTI")
+			cl.send(commands...)
+			cl.send("EXEC", "CLIENT INFO")
+			cl.want("+OK", "+OK")
+			for range commands {
+				cl.want("+QUEUED")
+			}
+			if others == nil && f.want != full && f.database == 1 {
+				cl.want("*2 +OK +OK")
+			} else {
+				cl.want(f.want)
+			}
+			if info, want := cl.reply(), fmt.Sprintf(" db=%d ", f.database); !strings.Contains(info, want) {
+				t.Errorf("%d commands of which a node answers %q: CLIENT INFO says %s, want%s", len(commands), f.answer, info, want)
+			}
+		}
+	}
+}
+
 // TestSelectInLongTransaction: a transaction that is divided in turns selects as a short one does.
 func TestSelectInLongTransaction(t *testing.T) {
 	c := databases(t, 1, oneLoop(t))

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,7 +50,6 @@ func newCluster(t testing.TB, nodes int, change ...func(*Config)) *rig {
 	}
 	c := &rig{t: t, proxy: p}
 	t.Cleanup(func() {
-		c.each(func(*netloop.Loop) {}) // a loop that is busy for longer than Close waits for it comes to an end
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
@@ -63,9 +61,12 @@ func newCluster(t testing.TB, nodes int, change ...func(*Config)) *rig {
 	return c
 }
 
+// newGroup returns loops that end with the test. On a busy machine they may take long to answer.
 func newGroup(t testing.TB, loops int) *netloop.Group {
 	t.Helper()
-	group, err := netloop.NewGroup(netloop.Config{Loops: loops, Logger: slog.New(slog.DiscardHandler), Stall: 5 * time.Second})
+	group, err := netloop.NewGroup(netloop.Config{
+		Loops: loops, Logger: slog.New(slog.DiscardHandler), Stall: 5 * time.Second, Answer: patience,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,34 +79,22 @@ func oneLoop(t testing.TB) func(*Config) {
 	return func(cfg *Config) { cfg.Group = newGroup(t, 1) }
 }
 
-// stats returns the proxy's present counters. On a busy machine a loop may not answer at once.
-func (c *rig) stats() (s Stats) {
+// stats returns the proxy's present counters.
+func (c *rig) stats() Stats {
 	c.t.Helper()
-	eventually(c.t, "all loops answer", func() (ok bool) {
-		var err error
-		s, err = c.proxy.Stats()
-		return err == nil
-	})
+	s, err := c.proxy.Stats()
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	return s
 }
 
-// each runs f on every loop, and waits until all have run it, however long they are busy.
+// each runs f on every loop, and waits until all have run it.
 func (c *rig) each(f func(l *netloop.Loop)) {
 	c.t.Helper()
-	var all sync.WaitGroup
-	for _, l := range c.proxy.cfg.Group.Loops() {
-		all.Add(1)
-		l.Post(func() {
-			defer all.Done()
-			f(l)
-		})
+	if err := c.proxy.cfg.Group.Each(f); err != nil {
+		c.t.Fatal(err)
 	}
-	done := make(chan bool, 1)
-	go func() {
-		all.Wait()
-		done <- true
-	}()
-	came(c.t, "all loops have run a function", done)
 }
 
 // retry tells all workers that it is time to send what is parked again.

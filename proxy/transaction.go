@@ -47,6 +47,7 @@ type transaction struct {
 	replies        int    // bytes of the parts' replies
 	bytes          int    // of these, of local and of entries, charged to the session
 	failed         []byte // the first error of a part
+	refused        bool   // a part was not executed
 }
 
 // exec starts EXEC. It reports false if the command must wait.

@@ -10,6 +10,7 @@ import (
 // Done receives the reply to a part.
 func (t *transaction) Done(id int32, reply []byte) {
 	n, header, ok := resp.DecodeArray(reply)
+	t.refused = t.refused || !isExecuted(reply)
 	switch {
 	case t.failed != nil:
 	case resp.IsError(reply), len(t.parts) == 1 && (n < 0 || reply[0] == '_'): // null: a watched key has changed
@@ -56,6 +57,9 @@ func (t *transaction) done() {
 	}
 	t.s.gather(-t.bytes)
 	t.s.gathered -= whole // so that its own bytes do not forbid an early reply; charged until it is copied
+	if t.s.selecting && t.s.selection.seq == t.seq && !t.refused {
+		t.s.selected(true) // whether or not the reply says so
+	}
 	t.s.reply(t.seq, t.failed)
 	t.s.chargeOther()
 }

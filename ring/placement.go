@@ -16,6 +16,14 @@ func (s Databases) Has(database uint8) bool { return s>>(database%MaxDatabases)&
 // With returns the set with one more database.
 func (s Databases) With(database uint8) Databases { return s | 1<<database }
 
+// CheckSelectable returns an error if the set has databases that no client can select, of which there are n.
+func (s Databases) CheckSelectable(n int) error {
+	if s>>n == 0 {
+		return nil
+	}
+	return fmt.Errorf("with --databases %d clients can select 0 to %d", n, n-1)
+}
+
 // String returns the set as ParseDatabases reads it, in its shortest form: "3,8-15". It is "" for the empty set.
 func (s Databases) String() string {
 	var b strings.Builder

@@ -260,8 +260,9 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--maxclients %d: want at least 1", o.maxClients)
 	case has("databases") && (o.databases < 1 || o.databases > ring.MaxDatabases):
 		return fmt.Errorf("--databases %d: want 1 to %d", o.databases, ring.MaxDatabases)
-	case has("databases") && pinned>>o.databases != 0:
-		return fmt.Errorf("--pinned-databases %s: with --databases %d clients can select 0 to %d", pinned, o.databases, o.databases-1)
+	}
+	if err := pinned.CheckSelectable(o.databases); has("databases") && err != nil {
+		return fmt.Errorf("--pinned-databases %s: %w", pinned, err)
 	}
 	return o.checkTLS()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 const defaultMaxClients = 10000
@@ -256,6 +257,13 @@ func (c *Config) check(pairs [][]byte) (changes []change, refusal string) {
 
 // foresee returns the error with which apply would fail, as far as that is known.
 func (c *Config) foresee(to *change) error {
+	if to.p.kind == pinned {
+		databases, err := ring.ParsePinned(to.new)
+		if err != nil {
+			return err
+		}
+		return databases.CheckSelectable(c.o.Databases)
+	}
 	if to.p.name != "maxmemory" || c.o.CheckMaxMemory == nil {
 		return nil
 	}

@@ -16,6 +16,7 @@ type Config struct {
 	HardOut int           // a conn with more unsent bytes is closed: default 64 MiB
 	Stall   time.Duration // a peer that accepts no output for this long is closed: default 10 s
 	Keep    int           // bytes of free buffers that a loop keeps: default 4 MiB
+	Answer  time.Duration // Each waits this long for a busy loop: default 1 s
 
 	// BusyPoll is for how long a loop looks for events before it sleeps, while this is worth it and
 	// processors are free: default 0, not at all. Processors is how many this process may use, which
@@ -45,6 +46,9 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Keep <= 0 {
 		cfg.Keep = maxKept
 	}
+	if cfg.Answer <= 0 {
+		cfg.Answer = time.Second
+	}
 	if cfg.Processors <= 0 {
 		cfg.Processors = float64(cpus)
 	}
@@ -65,6 +69,7 @@ type Group struct {
 	clock    *clock
 	running  sync.WaitGroup
 	stop     chan struct{} // closed when the group closes
+	answer   time.Duration // Config.Answer
 	strained func() bool   // see IsStrained
 
 	mu        sync.Mutex
@@ -79,7 +84,7 @@ type Group struct {
 func NewGroup(cfg Config) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
-		log: cfg.Logger, clock: newClock(cfg.Logger), stop: make(chan struct{}),
+		log: cfg.Logger, clock: newClock(cfg.Logger), stop: make(chan struct{}), answer: cfg.Answer,
 		listeners: make(map[*Listener]struct{}),
 	}
 	for i := range cfg.Loops {
@@ -130,8 +135,8 @@ func (l *Loop) trim() {
 }
 
 // Each runs f once on every loop and waits until all have run it: for scrapes, and as a barrier. It
-// fails if a loop has not run f within a second; f may then still run later. Do not call Each on a
-// loop.
+// fails if a loop has not run f within Config.Answer; f may then still run later. Do not call Each on
+// a loop.
 func (g *Group) Each(f func(l *Loop)) error {
 	done := make(chan struct{}, len(g.loops))
 	for _, l := range g.loops {
@@ -143,13 +148,13 @@ func (g *Group) Each(f func(l *Loop)) error {
 			return fmt.Errorf("cannot reach loop %d: %w", l.index, ErrClosed)
 		}
 	}
-	timeout := time.NewTimer(time.Second)
+	timeout := time.NewTimer(g.answer)
 	defer timeout.Stop()
 	for range g.loops {
 		select {
 		case <-done:
 		case <-timeout.C:
-			return fmt.Errorf("cannot reach every loop: one was busy for a second")
+			return fmt.Errorf("cannot reach every loop: one was busy for %v", g.answer)
 		}
 	}
 	return nil

@@ -115,7 +115,7 @@ func TestIdleLoopSleeps(t *testing.T) {
 }
 
 func TestEach(t *testing.T) {
-	g := newGroup(t, Config{Loops: 4})
+	g := newGroup(t, Config{Loops: 4, Answer: time.Second})
 	var seen [4]int
 	each(t, g, func(l *Loop) { seen[l.Index()]++ })
 	if seen != [4]int{1, 1, 1, 1} {

@@ -49,6 +49,9 @@ func newGroup(t testing.TB, cfg Config) *Group {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Answer == 0 {
+		cfg.Answer = patience
+	}
 	procs := runtime.GOMAXPROCS(0)
 	t.Cleanup(func() { runtime.GOMAXPROCS(procs) })
 	g, err := NewGroup(cfg)

@@ -43,8 +43,7 @@ func (e *Engine) IsTight() bool { return e.pool.tight() }
 func (p *pool) refund(n int64) { p.used.Add(-n) }
 
 // Charge takes n bytes of the limit for memory of the caller's own, such as buffers of connections,
-// and makes room as Set would: a page, or a large value, at a time, so that no shard is locked for
-// long. It returns false if there is no room. After the caller has freed its memory, Refund gives
+// and makes room as Set would: in slices, so that no shard is locked for long. It returns false if there is no room. After the caller has freed its memory, Refund gives
 // the bytes back. A caller may hold a Txn: other shards are only tried, and its own is left alone,
 // so that an Item stays valid.
 func (e *Engine) Charge(n int64) bool {
@@ -91,14 +90,14 @@ func (e *Engine) reclaimAnywhere() (further, locked bool) {
 	if e.large.reclaim() || e.reclaimAnySpare() {
 		return true, false
 	}
-	first := max(0, e.pool.owner(e.dice.Add(diceStep)))
+	first := e.firstVictim()
 	for i := range e.shards {
 		s := &e.shards[(first+i)&(len(e.shards)-1)]
 		if !s.mu.TryLock() {
 			locked = true
 			continue
 		}
-		further = s.getFurther(looksElsewhere)
+		further, _ = s.roomSlice()
 		s.mu.Unlock()
 		if further {
 			return true, false
@@ -109,13 +108,6 @@ func (e *Engine) reclaimAnywhere() (further, locked bool) {
 
 // diceStep makes a sequence whose high bits are spread evenly: 2³² over the golden ratio.
 const diceStep = 0x9E3779B9
-
-// getFurther makes room, or gets closer to it: records may have to go from several pages before one
-// of them is empty.
-func (s *shard) getFurther(maxLooks int) bool {
-	before := s.discards
-	return s.e.pool.chillWarm() || s.reclaim(noClass, maxLooks) || s.discards != before
-}
 
 func (p *pool) chargeOutside(n int64) bool {
 	p.outsideMu.Lock()

@@ -122,6 +122,45 @@ func TestExpireWhenFull(t *testing.T) {
 	}
 }
 
+// TestExpireBesideALaggingFeed: the logs of a receiver that takes nothing leave memory for first expiries.
+func TestExpireBesideALaggingFeed(t *testing.T) {
+	oneGoroutine(t)
+	e := open(t, Config{MaxBytes: 32 << 20, Shards: 4, Policy: NoEviction})
+	e.OpenFeed(testReceiver, func() {})
+	for p := range uint16(Partitions) {
+		e.Feed(p, testReceiver, Mark{})
+	}
+	set := func(i int) (err error) {
+		with(e, uint16(i%Partitions), 0, func(x Txn) { err = x.Set(fmt.Append(nil, i), make([]byte, 100), TypeString, 0) })
+		return err
+	}
+	stored := 0
+	for ; stored < 1e6 && set(stored) == nil; stored++ {
+		for i := range e.Shards() {
+			for more := stored%100 == 0; more; {
+				_, more = e.Collect(testReceiver, i, nil, 1<<16)
+			}
+		}
+	}
+	e.LostLog(testReceiver)
+	for i := 0; !e.LostLog(testReceiver); i++ {
+		if i == 1e6 {
+			t.Fatal("the logs never end")
+		}
+		if err := set(i % stored); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 1000 {
+		with(e, uint16(i%Partitions), 0, func(x Txn) {
+			if !x.SetExpire(fmt.Append(nil, i), 1<<40) {
+				t.Fatalf("expiry %d of %d keys finds no memory", i, stored)
+			}
+		})
+	}
+	e.checkSums(t)
+}
+
 // TestChargeLeavesAnItemAlone: a reply is being made of an item while its buffer is charged.
 func TestChargeLeavesAnItemAlone(t *testing.T) {
 	oneGoroutine(t)

@@ -52,6 +52,7 @@ func (e *Engine) checkSums(tb testing.TB) {
 			}
 		})
 		pages += clockPages
+		s.checkRoom(tb)
 		partPages, extents := s.values.check(tb, &got)
 		pages += partPages
 		large += extents
@@ -91,6 +92,25 @@ func (s *shard) eachRecord(f func(handle)) (pages int64) {
 		panic(fmt.Sprintf("%d pages of records, counted %d", pages, s.slabs.pages))
 	}
 	return pages
+}
+
+// checkRoom compares the lists of pages with free cells with what is counted.
+func (s *shard) checkRoom(tb testing.TB) {
+	for k := range s.slabs.kinds {
+		for class := range numClasses {
+			c, free := &s.slabs.kinds[k].classes[class], uint32(0)
+			for pg := c.room; pg != 0; pg = s.e.pool.pages[pg].next {
+				p := &s.e.pool.pages[pg]
+				if p.leaving || int(p.kind) != k || int(p.class) != class || uint32(p.live) == s.e.classes.perPage[class] {
+					tb.Errorf("a page of kind %d and class %d is in the list of %d and %d; leaving %t, %d live cells", p.kind, p.class, k, class, p.leaving, p.live)
+				}
+				free += s.e.classes.perPage[class] - uint32(p.live)
+			}
+			if free != c.cells {
+				tb.Errorf("pages of kind %d and class %d have %d free cells, counted %d", k, class, free, c.cells)
+			}
+		}
+	}
 }
 
 func (s *shard) eachOnPage(pg uint32, f func(handle)) {

@@ -50,7 +50,7 @@ func (s *shard) renounce(seed uint64) {
 	}
 	s.e.spares[doomedRecords].Add(-int32(len(s.dropped.list)))
 	s.dropped.list = nil
-	s.slabs.kinds = [numSlabs]slab{}
+	s.slabs.kinds, s.slabs.emptying = [numSlabs]slab{}, emptying{}
 	s.e.pool.reserved.Add(min(s.slabs.all, ownPages) * s.e.pool.pageCost())
 	s.slabs.all = 0
 	s.indexes.spare, s.indexes.spares = 0, 0

@@ -74,6 +74,7 @@ type Engine struct {
 	sweeper      atomic.Uint32 // page where Sweep goes on
 	tidier       atomic.Uint32 // shard whose indexes Sweep tidies next
 	dice         atomic.Uint32 // picks victims for those who hold no shard
+	cut          atomic.Int32  // number + 1 of the shard in which they go on, see evict_slice.go; 0: any
 	feeds        feeds
 	forms        [lastForm + 1]Form // by Type
 	incarnations atomic.Uint32
@@ -144,6 +145,7 @@ func New(cfg Config) (*Engine, error) {
 		s.partitions = s.tables[:Partitions/n]
 		s.dice = uint32(i) + 1
 		s.clocks.pool, s.clocks.squeezed = &e.pool, noClass
+		s.steps = unlimited
 	}
 	e.large.startCollector()
 	return e, nil

@@ -74,10 +74,20 @@ func (c *clocks) leave(pg uint32) {
 	}
 }
 
+// pass takes the hand off a page that is being emptied. It passes the page until that is over: no record
+// comes into a cell that is freed there.
+func (c *clocks) pass(pg uint32) {
+	p := &c.pool.pages[pg]
+	if h := &c.hands[p.class]; h.page == pg {
+		p.stamp = c.pool.tick.Add(1)
+		*h = hand{page: p.ahead}
+	}
+}
+
 // visit steps the hand of a clock as next does, and from one page to the next one.
 func (c *clocks) visit(h *hand) handle {
 	p := &c.s.e.pool.pages[h.page]
-	if h.cell >= uint32(p.bump) || h.cell == 0 && c.keepsAll(p) {
+	if h.cell >= uint32(p.bump) || h.cell == 0 && (p.leaving || c.keepsAll(p)) {
 		p.stamp = c.s.e.pool.tick.Add(1)
 		*h = hand{page: p.ahead}
 		return 0
@@ -140,15 +150,24 @@ func (s *shard) reclaim(want, maxLooks int) bool {
 	if want == noClass && s.small.overfull() && s.small.judge(s.e.pool.pageSize) {
 		return true
 	}
+	if s.spent() {
+		return false
+	}
 	return s.reclaimMain(want, maxLooks) || want == noClass && s.small.judge(s.e.pool.pageSize)
 }
 
 // reclaimMain moves the hand of a clock until a cell of the class wanted is free or the budget has
 // gained.
 func (s *shard) reclaimMain(want, maxLooks int) bool {
+	if want == noClass && s.slabs.empty() {
+		return true
+	}
 	policy := s.e.Policy()
 	if (s.slabs.wasteful() || policy == NoEviction) && s.slabs.compact() || (s.values.wastefulParts() || policy == NoEviction) && s.values.compactParts() {
 		return true
+	}
+	if s.spent() {
+		return false
 	}
 	if policy != AllKeys {
 		return s.sums.Volatile > 0 && s.clocks.reclaimVolatile(want, maxLooks)
@@ -160,7 +179,7 @@ func (s *shard) reclaimMain(want, maxLooks int) bool {
 		}
 	}
 	if want == noClass {
-		return s.clocks.squeezed != noClass && s.clocks.turn(s.clocks.squeezed, noClass, maxLooks) || s.values.turnRoots()
+		return s.clocks.squeezed != noClass && s.clocks.turn(s.clocks.squeezed, noClass, maxLooks) || !s.spent() && s.values.turnRoots()
 	}
 	if s.clocks.squeezed != want && s.clocks.squeezed != noClass && s.clocks.has(s.clocks.squeezed) && s.clocks.turn(s.clocks.squeezed, want, looksSqueeze) {
 		s.clocks.squeezed = want
@@ -200,7 +219,7 @@ func (c *clocks) reclaimVolatile(want, maxLooks int) bool {
 func (c *clocks) turn(class, want, maxLooks int) bool {
 	gains, h := c.s.gains, &c.hands[class]
 	start, once := h.page, c.s.e.Policy() != AllKeys // who asks again finds nothing that was not found at first
-	for range maxLooks {
+	for looks := 0; looks < maxLooks && !c.s.spent(); looks++ {
 		if h.cell == 0 && c.s.slabs.evacuate(h.page) {
 			return true
 		}
@@ -267,20 +286,15 @@ func (c *clocks) evictSoonest(soonest handle, at int64, h *hand) bool {
 // record keeps the page, it tries the next one, too.
 func (c *clocks) evictPage(h *hand) bool {
 	for range 2 {
-		pg, gains := h.page, c.s.gains
-		if pg == 0 {
+		if h.page == 0 {
 			return false
 		}
-		h.cell = 0
-		for h.page == pg && h.cell < uint32(c.s.e.pool.pages[pg].bump) {
-			if ref := c.next(h); ref != 0 && !c.s.cells.header(ref).isRoot() {
-				c.s.evict(ref)
-			}
-		}
-		if c.s.gains != gains {
+		if c.s.slabs.evictFrom(h.page) {
 			return true
 		}
-		*h = hand{page: c.s.e.pool.pages[pg].ahead}
+		if c.s.spent() {
+			return false
+		}
 	}
 	return false
 }
@@ -313,6 +327,7 @@ func (s *shard) discard(ref handle, p *partition, tag uint32, count *int64) {
 	s.eraseUnasked(p, tag, s.indexes.mustFind(p, tag, ref))
 	s.discards++
 	s.changes++
+	s.steps--
 }
 
 // recordTag is the index that names a stored record, and its tag.

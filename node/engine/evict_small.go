@@ -186,6 +186,10 @@ func (s *shard) reshape(ref handle, old, h header) {
 func (q *small) judge(bytes int) bool {
 	gains := q.s.gains
 	for bytes > 0 && q.s.gains == gains {
+		if q.s.steps < judgeSteps {
+			q.s.steps = 0
+			break
+		}
 		var batch [judgeBatch]candidate
 		n, passed := q.candidates(&batch)
 		if passed == 0 {
@@ -202,6 +206,9 @@ func (q *small) judge(bytes int) bool {
 // judgeBatch is how many records are looked up in the index together: their cache misses then
 // overlap.
 const judgeBatch = 8
+
+// judgeSteps is what a batch takes of a slice if all of its records move, each into the place of another.
+const judgeSteps = 2 * judgeBatch
 
 // candidate is a record at the end of the small queue.
 type candidate struct {

@@ -69,7 +69,9 @@ func (e *Engine) reclaimSpareElsewhere(k spareKind, but *shard) (further, locked
 			locked = true
 			continue
 		}
+		s.beginSlice()
 		further = s.reclaimSpare(k, noClass)
+		s.endSlice()
 		s.mu.Unlock()
 		if further {
 			return true, false

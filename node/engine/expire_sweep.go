@@ -190,6 +190,7 @@ func (e *Engine) tidyNext() (steps int) {
 	s := &e.shards[e.tidier.Add(1)&uint32(len(e.shards)-1)]
 	s.mu.Lock()
 	s.values.dropStash()
+	s.slabs.stopEmptying() // nobody may need room any more
 	for d := range uint8(Databases) {
 		for i := range s.tableInUse(d) {
 			steps += s.indexes.tidy(&s.table(d)[i], tidyAtOnce-steps)

@@ -94,7 +94,7 @@ func (f *feeds) take() uint32 {
 
 // addLocked adds a block to the reserve, if the budget has it.
 func (f *feeds) addLocked() bool {
-	if f.charged.Load()+blockSize > int64(f.most()) || !f.pool.chargeUpTo(blockSize, f.pool.limit(true)) {
+	if f.charged.Load()+blockSize > int64(f.most()) || !f.pool.chargeUpTo(blockSize, f.pool.logLimit()) {
 		return false
 	}
 	b := f.cold

@@ -63,12 +63,7 @@ func (f *bagFeed) change(p uint16) {
 		v, ok := bag(t, key)
 		switch n := f.r.IntN(100); {
 		case !ok || n == 0:
-			if err := t.Reserve(Room{Roots: []int{len(key) + bagOwn}}); err != nil {
-				f.tb.Fatal(err)
-			}
-			if _, err := newBag(t, []byte(key), 0); err != nil {
-				f.tb.Fatal(err)
-			}
+			mustBag(f.tb, t, key)
 		case n == 1:
 			v.Delete()
 		case n < 4:

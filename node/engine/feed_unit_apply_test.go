@@ -62,14 +62,7 @@ func TestUnitIsWaitedFor(t *testing.T) {
 		e = open(t, Config{MaxBytes: 64 << 20, Shards: 4, Forms: map[Type]Form{bagType: form}})
 		e.OpenFeed(testReceiver, func() {})
 		unit := unitOf(t, func(x Txn) {
-			if err := x.Reserve(Room{Roots: []int{3 + bagOwn}}); err != nil {
-				t.Fatal(err)
-			}
-			v, err := newBag(x, []byte("bag"), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v.Note([]byte{})
+			mustBag(t, x, "bag").Note([]byte{})
 			setMany(t, n)(x)
 		})
 		if err := e.Apply(unit, 0, 1, &takesAll{}); err != nil {
@@ -87,12 +80,7 @@ func TestUnitIsCheckedFirst(t *testing.T) {
 	good := unitOf(t, setMany(t, 50))
 	strange := unitOf(t, func(x Txn) {
 		setMany(t, 50)(x)
-		if err := x.Reserve(Room{Roots: []int{3 + bagOwn}}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := newBag(x, []byte("bag"), 0); err != nil {
-			t.Fatal(err)
-		}
+		mustBag(t, x, "bag")
 	})
 	broken := append([]byte{}, good...)
 	binary.LittleEndian.PutUint64(broken[len(broken)-16:], 1<<40) // in the last effect
@@ -163,13 +151,7 @@ func TestLongUnitTakesSeveralLocks(t *testing.T) {
 	}
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4, Forms: map[Type]Form{bagType: form}})
 	unit := unitOf(t, func(x Txn) {
-		if err := x.Reserve(Room{Roots: []int{3 + bagOwn}}); err != nil {
-			t.Fatal(err)
-		}
-		v, err := newBag(x, []byte("bag"), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := mustBag(t, x, "bag")
 		for range effects {
 			v.Note(make([]byte, each))
 		}

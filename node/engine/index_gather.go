@@ -149,8 +149,7 @@ func (ix *indexes) chooseNext(w *gathering) {
 	w.free -= perPage - live
 	w.toMove += live
 	w.chains = w.chains || ix.s.e.classes.size(w.class) == bucketSize
-	ix.s.slabs.unlinkRoom(pg)
-	p.leaving = true
+	ix.s.slabs.leave(pg)
 	ix.leaving = append(ix.leaving, pg)
 }
 
@@ -177,9 +176,8 @@ func (ix *indexes) moveSome(w *gathering) {
 func (ix *indexes) endGathering() (whole bool) {
 	first := max(0, len(ix.leaving)-chooseAtOnce)
 	for _, pg := range ix.leaving[first:] {
-		if p := &ix.s.e.pool.pages[pg]; p.mark() == ix.s.mark && p.leaving {
-			p.leaving = false
-			ix.s.slabs.linkRoom(pg)
+		if p := &ix.s.e.pool.pages[pg]; p.mark() == ix.s.mark && p.kind == index && p.leaving {
+			ix.s.slabs.stay(pg)
 		}
 	}
 	ix.leaving = ix.leaving[:first]

@@ -166,21 +166,3 @@ const smallShare = 32
 // such memory counts it first and then asks: of two who take the last of it at least one sees the
 // other's, and gives its own back.
 func (e *Engine) leavesRoom() bool { return e.large.held() <= e.reclaimable() }
-
-// makeRoom is a shard's makeRoom for a caller that holds no lock.
-func (e *Engine) makeRoom() bool {
-	if e.large.reclaim() || e.reclaimAnySpare() {
-		return true
-	}
-	first := max(0, e.pool.owner(e.dice.Add(diceStep)))
-	for i := range e.shards {
-		s := &e.shards[(first+i)&(len(e.shards)-1)]
-		s.mu.Lock()
-		further := s.getFurther(looksOwn)
-		s.mu.Unlock()
-		if further {
-			return true
-		}
-	}
-	return false
-}

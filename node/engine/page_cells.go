@@ -16,7 +16,7 @@ type page struct {
 	owner      atomic.Uint32 // a mark; others read it to pick a victim
 	class      uint8
 	kind       kind
-	leaving    bool         // of an index, and to be emptied: in no list, see index_gather.go
+	leaving    bool         // is being emptied: in no list, and its free cells are not counted
 	life       uint32       // how often the page was taken into use
 	soonest    atomic.Int64 // no record on the page expires before, unix milliseconds; others read it to pass the page
 }
@@ -67,15 +67,15 @@ type slab struct {
 
 // slabs are the pages of a shard.
 type slabs struct {
-	s          *shard
-	e          *Engine
-	cells      *cells
-	pages      int64  // pages of records, in both queues
-	all        int64  // pages of all kinds
-	unused     int64  // bytes of free cells of the main queue
-	sparse     int    // class in which compact looked last
-	evacuating uint32 // page that is being emptied and so is in no list
-	kinds      [numSlabs]slab
+	s        *shard
+	e        *Engine
+	cells    *cells
+	pages    int64 // pages of records, in both queues
+	all      int64 // pages of all kinds
+	unused   int64 // bytes of free cells of the main queue
+	sparse   int   // class in which compact looked last
+	emptying emptying
+	kinds    [numSlabs]slab
 }
 
 func (c *cells) pageOf(h handle) uint32 { return c.firstPage + uint32(h)>>c.pageUnitsShift }
@@ -149,11 +149,13 @@ func (sb *slabs) put(h handle) {
 	c := &sb.kinds[p.kind].classes[p.class]
 	*sb.cells.word(h) = uint64(p.free) << 32
 	p.free = h
-	if uint32(p.live) == sb.e.classes.perPage[p.class] && pg != sb.evacuating {
-		sb.linkRoom(pg)
+	if !p.leaving {
+		if uint32(p.live) == sb.e.classes.perPage[p.class] {
+			sb.linkRoom(pg)
+		}
+		c.cells++
 	}
 	p.live--
-	c.cells++
 	switch p.kind {
 	case mainCells:
 		sb.unused += int64(sb.e.classes.size(int(p.class)))
@@ -185,10 +187,13 @@ func (sb *slabs) adopt(pg uint32, k kind, class int) {
 // abandon gives an empty page back to the pool.
 func (sb *slabs) abandon(pg uint32) {
 	p := &sb.e.pool.pages[pg]
-	if pg != sb.evacuating && !p.leaving {
+	if !p.leaving {
 		sb.unlinkRoom(pg)
+		sb.kinds[p.kind].classes[p.class].cells -= sb.e.classes.perPage[p.class]
 	}
-	sb.kinds[p.kind].classes[p.class].cells -= sb.e.classes.perPage[p.class]
+	if pg == sb.emptying.at.page {
+		sb.emptying = emptying{}
+	}
 	switch p.kind {
 	case mainCells:
 		sb.pages--
@@ -216,6 +221,31 @@ func (sb *slabs) release(pg uint32) {
 	}
 	sb.s.gains++
 	sb.e.pool.give(pg)
+}
+
+// leave takes a page out of its list, so that nothing comes to it while it is emptied.
+func (sb *slabs) leave(pg uint32) {
+	p := &sb.e.pool.pages[pg]
+	free := sb.e.classes.perPage[p.class] - uint32(p.live)
+	if free > 0 {
+		sb.unlinkRoom(pg)
+	}
+	sb.kinds[p.kind].classes[p.class].cells -= free
+	p.leaving = true
+	if p.kind == mainCells {
+		sb.s.clocks.pass(pg)
+	}
+}
+
+// stay is the opposite of leave.
+func (sb *slabs) stay(pg uint32) {
+	p := &sb.e.pool.pages[pg]
+	free := sb.e.classes.perPage[p.class] - uint32(p.live)
+	if free > 0 {
+		sb.linkRoom(pg)
+	}
+	sb.kinds[p.kind].classes[p.class].cells += free
+	p.leaving = false
 }
 
 func (sb *slabs) linkRoom(pg uint32) {

@@ -36,9 +36,12 @@ func (sb *slabs) takeNear(k kind, class int) handle {
 	return 0
 }
 
-// evacuate moves the records of a page into free cells on other pages, and frees it, if there seem
-// to be enough. It reports whether there were.
+// evacuate frees a page by moving its records into free cells on other pages, if there seem to be
+// enough. If a page is being emptied that way, it goes on with that one. It reports whether one is free.
 func (sb *slabs) evacuate(pg uint32) bool {
+	if sb.emptying.at.page != 0 {
+		return !sb.emptying.evicts && sb.empty()
+	}
 	p := &sb.e.pool.pages[pg]
 	class, k := int(p.class), p.kind
 	perPage := sb.e.classes.perPage[class]
@@ -57,38 +60,17 @@ func (sb *slabs) evacuate(pg uint32) bool {
 			need += int(sb.s.values.wanted(k, up))
 		}
 	}
-	if need > 0 || sb.s.pinned != 0 && sb.cells.pageOf(sb.s.pinned) == pg {
+	if need > 0 || sb.s.spent() || sb.isPinned(pg) {
 		return false
 	}
-	if uint32(p.live) < perPage {
-		sb.unlinkRoom(pg) // so that nothing is moved to where it comes from
-	}
-	sb.evacuating = pg
-	defer func() { sb.evacuating = 0 }()
-	// With the last record the page is gone, perhaps already another shard's: p is not looked at
-	// again.
-	ref, units := sb.cells.firstCell(pg), handle(sb.e.classes.units[class])
-	for left := p.live; left > 0; ref += units {
-		live, size := sb.cellUse(k, class, ref)
-		if !live {
-			continue
-		}
-		to := sb.takeNear(k, size)
-		if to == 0 {
-			if uint32(left) < perPage {
-				sb.linkRoom(pg)
-			}
-			return false
-		}
-		if k == partCells {
-			sb.s.values.movePart(ref, to)
-		} else {
-			p, tag := sb.s.recordTag(ref, sb.cells.header(ref))
-			sb.move(ref, to, p, tag)
-		}
-		left--
-	}
-	return true
+	sb.leave(pg)
+	sb.emptying = emptying{at: hand{page: pg}}
+	return sb.empty()
+}
+
+// isPinned reports whether the record that is being resized is on the page.
+func (sb *slabs) isPinned(pg uint32) bool {
+	return sb.s.pinned != 0 && sb.cells.pageOf(sb.s.pinned) == pg
 }
 
 // cellUse reports whether the cell has a record, or part, and of which class that is.
@@ -144,6 +126,7 @@ func (sb *slabs) move(ref, to handle, p *partition, tag uint32) {
 		sb.s.feeds.view = to
 	}
 	sb.s.changes++
+	sb.s.steps--
 	sb.put(ref)
 }
 
@@ -164,5 +147,6 @@ func (v *values) movePart(ref, to handle) {
 		panic("BUG: a part is not where its head finds it")
 	}
 	*at = to
+	v.s.steps--
 	v.s.slabs.put(ref)
 }

@@ -33,6 +33,19 @@ func newBag(t Txn, key []byte, at int64) (Parts, error) {
 	return v, err
 }
 
+// mustBag makes an empty bag, with what it takes reserved.
+func mustBag(tb testing.TB, t Txn, key string) Parts {
+	tb.Helper()
+	if err := t.Reserve(Room{Roots: []int{len(key) + bagOwn}}); err != nil {
+		tb.Fatal(err)
+	}
+	v, err := newBag(t, []byte(key), 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
+
 func bagPlane(id uint32) int { return int(id % Planes) }
 
 // bagFind is the part that has an element; -1 if none does.

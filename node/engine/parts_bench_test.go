@@ -27,13 +27,7 @@ func benchValue(b *testing.B, n, size int) *Engine {
 func fillValue(b *testing.B, e *Engine, n, size int) {
 	b.Helper()
 	with(e, 1, 1, func(t Txn) {
-		if err := t.Reserve(Room{Roots: []int{3 + bagOwn}}); err != nil {
-			b.Fatal(err)
-		}
-		v, err := newBag(t, []byte("bag"), 0)
-		if err != nil {
-			b.Fatal(err)
-		}
+		v := mustBag(b, t, "bag")
 		sizes := [1]int{size}
 		for i := range n {
 			if err := t.Reserve(Room{Parts: sizes[:], Spared: []Parts{v}}); err != nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"testing"
 )
 
@@ -231,20 +232,89 @@ func TestFeedRenameBehindTheWalk(t *testing.T) {
 			}
 		}
 		for i, name := range names {
-			var want, got map[uint32]string
-			with(f.owner, sections[i], 1, func(x Txn) { v, _ := bag(x, name); want = bagContent(t, v) })
-			with(f.replica, sections[i], 1, func(x Txn) {
-				if v, ok := bag(x, name); ok {
-					got = bagContent(t, v)
-				}
-			})
-			if !maps.Equal(got, want) {
-				t.Fatalf("seed %d: the follower has %d elements of %q, of %d", seed, len(got), name, len(want))
-			}
+			f.compareBag(sections[i], name)
 		}
 		f.owner.checkSums(t)
 		f.replica.checkSums(t)
 	}
+}
+
+// compareBag compares a bag of the follower with that of the owner.
+func (f *bagFeed) compareBag(section uint16, name string) {
+	f.tb.Helper()
+	content := func(e *Engine) (c map[uint32]string) {
+		with(e, section, 1, func(x Txn) {
+			if v, ok := bag(x, name); ok {
+				c = bagContent(f.tb, v)
+			}
+		})
+		return c
+	}
+	if want, got := content(f.owner), content(f.replica); want == nil || !maps.Equal(got, want) {
+		f.tb.Fatalf("the follower has %d elements of %q in section %d, of %d", len(got), name, section, len(want))
+	}
+}
+
+// TestFeedRenameOfMany: a snapshot cannot tell any more which values need not be noted when too many have
+// been renamed. It ends, and begins anew; what it knew then it has forgotten.
+func TestFeedRenameOfMany(t *testing.T) {
+	oneGoroutine(t)
+	const p, bags = 5, 100
+	f := newBagFeed(t, 1)
+	names := make([]string, bags)
+	for i := range names {
+		names[i] = fmt.Sprint("bag:", i)
+		makeBag(t, f.owner, p, names[i], 1+i%30, 100)
+	}
+	rename := func(i int) {
+		with(f.owner, p, 1, func(x Txn) {
+			v, _ := bag(x, names[i])
+			names[i] += "'"
+			if err := x.Rename(v, []byte(names[i]), 0); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	f.owner.Feed(p, testReceiver, Mark{})
+	cursor, _ := f.owner.Snapshot(p, testReceiver, 0, 500, 1)
+	sn := f.owner.feeds.receivers[testReceiver].Load().snapshots[p]
+	if !sn.walks {
+		t.Fatal("the snapshot has passed all values at once")
+	}
+	for i := uint32(0); sn.learn(math.MaxUint32 - i); i++ {
+	}
+	if len(sn.known) != maxKnown {
+		t.Errorf("%d incarnations are known, want %d", len(sn.known), maxKnown)
+	}
+	var stopped []uint16
+	for i := 0; i < bags && len(stopped) == 0; i++ {
+		rename(i)
+		stopped = f.owner.Overflowed(testReceiver, nil)
+	}
+	if len(stopped) != 1 || stopped[0] != p {
+		t.Fatalf("the feeds of %v are stopped, want that of %d", stopped, p)
+	}
+	if next, done := f.owner.Snapshot(p, testReceiver, cursor, 500, 1); !done || next != WalkEnd {
+		t.Error("the snapshot goes on")
+	}
+	f.collect()
+	f.replica.Drop(p)
+	f.owner.Feed(p, testReceiver, Mark{})
+	for cursor, done := uint64(0), false; !done; f.collect() {
+		cursor, done = f.owner.Snapshot(p, testReceiver, cursor, 500, 1)
+		rename(f.r.IntN(bags))
+	}
+	if stopped = f.owner.Overflowed(testReceiver, nil); len(stopped) > 0 {
+		t.Errorf("the feeds of %v are stopped again", stopped)
+	}
+	for _, name := range names {
+		f.compareBag(p, name)
+	}
+	if n := f.replica.Count(p); n != bags {
+		t.Errorf("the follower has %d values, want %d", n, bags)
+	}
+	f.owner.checkSums(t)
+	f.replica.checkSums(t)
 }
 
 // A part that is asked for by SizeOf is as long as the other one.

@@ -12,13 +12,7 @@ import (
 func makeBag(tb testing.TB, e *Engine, p uint16, key string, n, size int) {
 	tb.Helper()
 	with(e, p, 1, func(t Txn) {
-		if err := t.Reserve(Room{Roots: []int{len(key) + bagOwn}}); err != nil {
-			tb.Fatal(err)
-		}
-		v, err := newBag(t, []byte(key), 0)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		v := mustBag(tb, t, key)
 		for i := range n {
 			if err := bagReserve(v, size); err != nil {
 				tb.Fatal(err)

@@ -251,10 +251,8 @@ func TestUnfinishedIsReplaced(t *testing.T) {
 	f, cursor := newHalf(t)
 	with(f.owner, p, 1, func(x Txn) {
 		x.Delete([]byte("bag:1"))
-		if err := x.Reserve(Room{Roots: []int{len("bag:1") + bagOwn}}); err != nil {
-			t.Fatal(err)
-		}
-		v, err := newBag(x, []byte("bag:1"), 0)
+		v := mustBag(t, x, "bag:1")
+		var err error
 		for id := uint32(0); id < unfinishedElements && err == nil; id++ {
 			if err = bagReserve(v, unfinishedBytes); err == nil {
 				err = bagSet(v, id, make([]byte, unfinishedBytes))

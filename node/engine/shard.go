@@ -37,6 +37,7 @@ type shard struct {
 	touched  uint32 // sum of what was read only to have it in the processor's cache
 	gains    uint64 // times that the budget got something back
 	discards uint64 // records that went to make room
+	steps    int    // records and parts that making room may still evict or move under this lock, see evict_slice.go
 	small    small
 	ghosts   ghosts
 	values   values

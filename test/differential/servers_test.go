@@ -44,7 +44,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func startLoops(t *testing.T) *netloop.Group {
 	t.Helper()
-	loops, err := netloop.NewGroup(netloop.Config{Loops: 1, Logger: quiet, Stall: patient})
+	loops, err := netloop.NewGroup(netloop.Config{Loops: 1, Logger: quiet, Stall: patient, Answer: patient})
 	if err != nil {
 		t.Fatal(err)
 	}
