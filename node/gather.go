@@ -47,7 +47,7 @@ type gathers struct {
 	asking    chan struct{} // of keys that are borrowed
 	scratches scratches
 	homes     sync.Pool // of *home: as many as are used at a time, without a wait for others
-	reserved  sync.Pool // of *reserved, for commands of other nodes
+	reserved  sync.Pool // of *reservations
 }
 
 func (g *gathers) open(n *Node) {

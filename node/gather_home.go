@@ -81,40 +81,57 @@ func (w *gatherRun) newHome(stored keyChange) *home {
 	return x
 }
 
-// enter holds the partition, unless somebody else does, the node does not serve it, or the keys of the database lie
-// elsewhere. early: the node is fenced, or the database closed.
+// enter holds the partition, see Node.holdHere.
+func (x *home) enter() (other *engine.Hold, early bool, err error) {
+	e := x.node.holdHere(engine.Section(x.Partition, x.Database), x.Now, x.ctx.fences)
+	if x.Hold = e.hold; e.hold != nil {
+		x.began = e.view.Began[x.Partition]
+	}
+	return e.other, e.early, e.err
+}
+
+// holding says what became of an attempt to hold a partition in a goroutine. It is held if the others are not set.
+type holding struct {
+	hold  *engine.Hold
+	view  *ownership.View
+	other *engine.Hold // somebody else holds it
+	early bool         // the node is fenced, or the database closed
+	err   error        // errNotHome, or the keys of the database lie elsewhere
+}
+
+// holdHere holds the partition of a section, unless somebody else does, the node does not serve it, or the keys of the
+// database lie elsewhere. fences is Node.fences from before.
 //
 // No barrier waits for a goroutine: a table may take the partition while the hold begins. But
 // whoever obeys a table first publishes its view, and then looks for holds. So either the hold is
 // found, and waited for, or the view that is looked at behind it is the new one. It is the same
 // with settings that close a database (placing.go).
-func (x *home) enter() (other *engine.Hold, early bool, err error) {
-	n, p := x.node, x.Partition
+func (n *Node) holdHere(section uint16, now int64, fences uint64) (e holding) {
 	if n.isFenced(n.cfg.Group.Clock()) {
-		return nil, true, nil
+		return holding{early: true}
 	}
-	t := n.engine.Lock(x.Section(), x.Now)
-	if other = t.Holder(); other == nil {
-		x.Hold = t.HoldUnit()
+	t := n.engine.Lock(section, now)
+	if e.other = t.Holder(); e.other == nil {
+		e.hold = t.HoldUnit()
 	}
 	t.Unlock()
-	if other != nil {
-		return other, false, nil
+	if e.other != nil {
+		return e
 	}
-	v, places := n.view.Load(), n.placing.Load()
-	switch {
-	case places.Pins(x.Database):
-		err = textError(exec.ErrClosed)
-	case v.Standing[p] != ownership.Serving:
-		err = errNotHome
-	case n.isFenced(n.cfg.Group.Clock()), n.fences.Load() != x.ctx.fences, places.closed(v.Table).Has(x.Database):
-		early = true
+	database, places := engine.DatabaseOf(section), n.placing.Load()
+	switch e.view = n.view.Load(); {
+	case places.Pins(database):
+		e.err = textError(exec.ErrClosed)
+	case e.view.Standing[engine.PartitionOf(section)] != ownership.Serving:
+		e.err = errNotHome
+	case n.isFenced(n.cfg.Group.Clock()), n.fences.Load() != fences, places.closed(e.view.Table).Has(database):
+		e.early = true
 	default:
-		x.began = v.Began[p]
-		return nil, false, nil
+		return e
 	}
-	x.Hold.End()
-	return nil, early, err
+	e.hold.End()
+	e.hold = nil
+	return e
 }
 
 // version returns the version of a key.

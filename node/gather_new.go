@@ -98,7 +98,7 @@ func (m *newKeys) try(a *attempt) error {
 
 // undo has the owners undo what was stored.
 func (a *attempt) undo() {
-	for _, c := range a.conns {
+	for _, c := range a.nodes {
 		c.broken = true
 	}
 }
@@ -106,7 +106,7 @@ func (a *attempt) undo() {
 // release has the owners keep what was stored. It returns errAnew if none of them has.
 func (a *attempt) release() error {
 	kept, failed := 0, false
-	for _, c := range a.conns {
+	for _, c := range a.nodes {
 		n, err := c.Release()
 		switch {
 		case err != nil:

@@ -67,39 +67,42 @@ func TestNewKeysAtOnce(t *testing.T) {
 // TestNewKeysAreUndone: what MSETNX has stored in a partition is deleted if the partition is not
 // released, and nobody is told of it.
 func TestNewKeysAreUndone(t *testing.T) {
-	g := startReserveRig(t)
-	g.reserve("EXISTS {k}1 {k}2", ":0")
-	g.reserve("EXISTS {l}", ":0")
-	g.within(member.GoesOn, "MSETNX {k}1 a {k}2 b", ":1")
-	g.within(member.GoesOn, "MSETNX {l} a", ":1")
-	if n := g.node.lists.Load(); n < int64(len("{k}1{k}2{l}")) {
-		t.Errorf("what would undo that is charged as %d bytes", n)
-	}
-	g.peer.Close()
-	g.holds(0)
-	eventually(t, "nothing is charged", func() bool { return g.node.lists.Load() == 0 })
-	g.c.want("EXISTS {k}1 {k}2", "(integer) 0")
-	g.peer = dialPeer(t, g.node)
-	g.reserve("EXISTS {k}1", ":0")
-	g.within(member.GoesOn, "MSETNX {k}1 a", ":1")
-	g.c.want("EXISTS {k}1", "(integer) 0") // it waits until that lapses
-	if n, err := g.peer.Release(); n != 0 || err != nil {
-		t.Errorf("%d are released, %v", n, err)
-	}
-	g.reserve("EXISTS {k}1", ":0")
-	g.within(member.GoesOn, "MSETNX {k}1 a", ":1")
-	g.node.fenced.Store(true)
-	if n, err := g.peer.Release(); n != 0 || err != nil {
-		t.Errorf("%d are released, %v", n, err)
-	}
-	g.node.fenced.Store(false)
-	g.c.want("EXISTS {k}1", "(integer) 0")
-	g.reserve("EXISTS {k}1", ":0")
-	g.within(member.GoesOn, "MSETNX {k}1 a", ":1")
-	if n, err := g.peer.Release(); n != 1 || err != nil {
-		t.Errorf("%d are released, %v", n, err)
-	}
-	g.c.want("GET {k}1", `"a"`)
+	bothReserve(t, func(t *testing.T, g *reserveRig) {
+		g.reserve("EXISTS {k}1 {k}2", ":0")
+		g.reserve("EXISTS {l}", ":0")
+		g.within(member.GoesOn, "MSETNX {k}1 a {k}2 b", ":1")
+		g.within(member.GoesOn, "MSETNX {l} a", ":1")
+		if n := g.node.lists.Load(); n < int64(len("{k}1{k}2{l}")) {
+			t.Errorf("what would undo that is charged as %d bytes", n)
+		}
+		g.at.end(false)
+		g.holds(0)
+		eventually(t, "nothing is charged", func() bool { return g.node.lists.Load() == 0 })
+		g.c.want("EXISTS {k}1 {k}2", "(integer) 0")
+		g.open()
+		g.reserve("EXISTS {k}1", ":0")
+		g.within(member.GoesOn, "MSETNX {k}1 a", ":1")
+		g.c.want("EXISTS {k}1", "(integer) 0") // it waits until that lapses
+		if n, err := g.at.Release(); n != 0 || err != nil {
+			t.Errorf("%d are released, %v", n, err)
+		}
+		g.at.end(true)
+		g.open()
+		g.reserve("EXISTS {k}1", ":0")
+		g.within(member.GoesOn, "MSETNX {k}1 a", ":1")
+		g.node.fenced.Store(true)
+		if n, err := g.at.Release(); n != 0 || err != nil {
+			t.Errorf("%d are released, %v", n, err)
+		}
+		g.node.fenced.Store(false)
+		g.c.want("EXISTS {k}1", "(integer) 0")
+		g.reserve("EXISTS {k}1", ":0")
+		g.within(member.GoesOn, "MSETNX {k}1 a", ":1")
+		if n, err := g.at.Release(); n != 1 || err != nil {
+			t.Errorf("%d are released, %v", n, err)
+		}
+		g.c.want("GET {k}1", `"a"`)
+	})
 }
 
 // TestNewKeysWhoseOwnerFails: if an owner fails before anything is released, nothing is stored, or

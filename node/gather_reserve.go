@@ -36,16 +36,38 @@ type attempt struct {
 	ctx    context.Context
 	limit  *time.Timer           // ends ctx
 	leave  func() bool           // has ctx not end with the client any more
-	conns  map[string]*reserving // by the address of the node
+	nodes  map[string]*reserving // by their addresses
 	places map[uint16]*reserving // by partition
 }
 
-// reserving is a connection over which partitions are reserved.
+// reserving is a node of which partitions are reserved.
 type reserving struct {
-	*lender
-	stop   func() bool
+	reserver
 	left   int  // partitions
 	broken bool // it is not in step, or what was changed there is to be undone
+}
+
+// reserver is a connection to a node, which may be of use behind the end, or this node (reservedHere).
+type reserver interface {
+	Reserve(database uint8, args ...[]byte) (reply []byte, err error)
+	Within(further member.Further, args ...[]byte) (reply []byte, err error)
+	Release() (partitions int, err error)
+	end(inStep bool) // undoes what was stored and not released
+}
+
+// reservedThere is a connection to another node.
+type reservedThere struct {
+	*lender
+	node *Node
+	stop func() bool
+}
+
+func (r *reservedThere) end(inStep bool) {
+	if r.stop() && inStep {
+		r.node.lenders.give(r.lender)
+	} else {
+		r.close()
+	}
 }
 
 // reserving calls f until it does not return errAnew.
@@ -63,7 +85,7 @@ func (w *gatherRun) reserving(ctx context.Context, f func(a *attempt) error) err
 }
 
 func (w *gatherRun) attempt(ctx context.Context, f func(a *attempt) error) error {
-	a := &attempt{gatherRun: w, conns: make(map[string]*reserving), places: make(map[uint16]*reserving)}
+	a := &attempt{gatherRun: w, nodes: make(map[string]*reserving), places: make(map[uint16]*reserving)}
 	own, cancel := context.WithCancel(w.node.ctx)
 	defer cancel()
 	a.ctx = own
@@ -80,16 +102,16 @@ func (w *gatherRun) attempt(ctx context.Context, f func(a *attempt) error) error
 func (a *attempt) reserve(key []byte, args ...[]byte) (reply []byte, err error) {
 	p := ring.PartitionOf(key)
 	for {
-		t := a.node.view.Load().Table
+		v := a.node.view.Load()
 		switch {
-		case t == nil:
+		case v.Table == nil:
 			return nil, errAnew
 		case a.node.placing.Load().Pins(a.database):
 			return nil, textError(exec.ErrClosed)
 		}
 		c := a.places[p]
 		if c == nil {
-			if c, err = a.connect(t.OwnerOf(p).Addr); err != nil {
+			if c, err = a.connect(v.Table.OwnerOf(p).Addr, int(v.Table.Owner[p]) == v.Self); err != nil {
 				return nil, errAnew
 			}
 		}
@@ -116,14 +138,25 @@ func (a *attempt) reserve(key []byte, args ...[]byte) (reply []byte, err error) 
 	}
 }
 
-// connect returns the command's connection to a node.
-func (a *attempt) connect(addr string) (*reserving, error) {
-	if c := a.conns[addr]; c != nil {
+// connect returns the command's connection to a node. here: it is this one, and needs none.
+func (a *attempt) connect(addr string, here bool) (c *reserving, err error) {
+	if c = a.nodes[addr]; c != nil {
 		if c.broken {
 			return nil, errAnew
 		}
 		return c, nil
 	}
+	c = &reserving{}
+	if here {
+		c.reserver = a.newReservedHere()
+	} else if c.reserver, err = a.dial(addr); err != nil {
+		return nil, err
+	}
+	a.nodes[addr] = c
+	return c, nil
+}
+
+func (a *attempt) dial(addr string) (reserver, error) {
 	p := a.node.lenders.take(addr)
 	if p == nil {
 		var err error
@@ -131,9 +164,7 @@ func (a *attempt) connect(addr string) (*reserving, error) {
 			return nil, err
 		}
 	}
-	c := &reserving{lender: p, stop: context.AfterFunc(a.ctx, p.cancel)}
-	a.conns[addr] = c
-	return c, nil
+	return &reservedThere{p, a.node, context.AfterFunc(a.ctx, p.cancel)}, nil
 }
 
 // change begins the part that nobody stops. It returns errAnew if the time to look is over.
@@ -176,15 +207,11 @@ func isLapsed(err error) bool {
 
 // end ends what is reserved still, and keeps the connections.
 func (a *attempt) end() {
-	for _, c := range a.conns {
+	for _, c := range a.nodes {
 		if !c.broken && c.left > 0 {
 			_, err := c.Release()
 			c.broken = err != nil
 		}
-		if c.stop() && !c.broken {
-			a.node.lenders.give(c.lender)
-		} else {
-			c.close()
-		}
+		c.end(!c.broken)
 	}
 }

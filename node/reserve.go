@@ -33,18 +33,23 @@ const (
 	errLong       = "CROSSSLOT the element is longer than 64 KiB, and the keys lie in several slots: give them a common hash tag"
 )
 
-// reserved is what a connection has reserved: partitions that this node holds for a command that another node executes
-// (internal/member). What is changed in one reaches others, and copies, when its hold ends. It belongs to the
-// connection's loop, but while it is busy.
-type reserved struct {
+// reservations are partitions that this node holds for a command over several slots (internal/member). What is changed
+// in one reaches others, and copies, when its hold ends.
+type reservations struct {
 	hand
+	all  []*reservation
+	at   *reservation // of the command that is executed
+	undo bool         // what is executed is heard by nobody
+}
+
+// reserved is what a connection has reserved, for a command that another node executes. It belongs to the connection's
+// loop, but while it is busy.
+type reserved struct {
+	*reservations
 	cn    *conn
-	all   []*reservation
-	at    *reservation // of the command that is executed
 	lapse *netloop.Timer
 	busy  bool // a goroutine executes a command, or the reservations end in turns
 	over  bool // all ends, when that command has ended: nothing else is executed
-	undo  bool // what is executed is heard by nobody
 }
 
 // reservation is one partition that is held.
@@ -74,22 +79,21 @@ func reserve(r *request) {
 		return
 	}
 	v := r.conn.reserved
-	switch h := v.of(p); {
-	case v != nil && v.over:
-		r.Fail(errLapsed)
-		return
-	case h != nil: // of another slot
-		v.execute(r, h, args, member.GoesOn)
-		return
+	if v != nil {
+		if v.over {
+			r.Fail(errLapsed)
+			return
+		}
+		if h := v.of(p); h != nil { // of another slot
+			v.execute(r, h, args, member.GoesOn)
+			return
+		}
 	}
 	t, ok := r.lockSpread(database, args[command.Row(args).FirstKey(args)], (*request).admitSpread)
 	if !ok {
 		return
 	}
-	h := &reservation{
-		hold: r.hold(t), section: t.Section(), now: r.Now,
-		ctx: &workContext{Context: r.node.ctx, node: r.node, partition: p, held: true, fences: r.node.fences.Load()},
-	}
+	h := r.node.newReservation(r.hold(t), r.Now, r.node.fences.Load())
 	t.Unlock()
 	if v == nil {
 		v = r.node.newReserved(r.conn)
@@ -106,10 +110,11 @@ func within(r *request) {
 		r.Fail(errBadReserve)
 		return
 	}
-	v := r.conn.reserved
-	if h := v.of(p); h != nil && !v.over {
-		v.execute(r, h, args, further)
-		return
+	if v := r.conn.reserved; v != nil && !v.over {
+		if h := v.of(p); h != nil {
+			v.execute(r, h, args, further)
+			return
+		}
 	}
 	r.Fail(errLapsed)
 }
@@ -171,20 +176,39 @@ func reservable(args [][]byte) (p uint16, ok bool) {
 }
 
 func (n *Node) newReserved(cn *conn) *reserved {
-	v, _ := n.gathers.reserved.Get().(*reserved)
-	if v == nil {
-		v = &reserved{hand: hand{node: n}}
-		v.equip(new(exec.Worker))
-		v.state.Executing = true
-		v.Announce = v.note
+	cn.reserved = &reserved{reservations: n.takeReservations(), cn: cn}
+	cn.reserved.lapse = cn.worker.loop.After(reserveLapse, cn.dropReserved)
+	return cn.reserved
+}
+
+// takeReservations returns some that nobody uses, of no partition yet.
+func (n *Node) takeReservations() *reservations {
+	if v, ok := n.gathers.reserved.Get().(*reservations); ok {
+		return v
 	}
-	v.cn, cn.reserved = cn, v
-	v.lapse = cn.worker.loop.After(reserveLapse, cn.dropReserved)
+	v := &reservations{hand: hand{node: n}}
+	v.equip(new(exec.Worker))
+	v.state.Executing = true
+	v.Announce = v.note
 	return v
 }
 
+// giveReservations lets others have v, which has no reservations any more.
+func (n *Node) giveReservations(v *reservations) {
+	v.at, v.Request.Hold = nil, nil
+	n.gathers.reserved.Put(v)
+}
+
+// newReservation returns that of the partition that is held since a time. fences is Node.fences as of then.
+func (n *Node) newReservation(hold *engine.Hold, now int64, fences uint64) *reservation {
+	return &reservation{
+		hold: hold, section: hold.Section(), now: now,
+		ctx: &workContext{Context: n.ctx, node: n, partition: hold.Partition(), held: true, fences: fences},
+	}
+}
+
 // note announces what a command does. It looks where Redis does not, so nothing is missed, and MSETNX may be undone.
-func (v *reserved) note(class keyevent.Class, event string, database uint8, key []byte) {
+func (v *reservations) note(class keyevent.Class, event string, database uint8, key []byte) {
 	switch {
 	case v.undo || class == keyevent.KeyMiss:
 	case v.Cmd.ID == command.MSetNX:
@@ -194,11 +218,8 @@ func (v *reserved) note(class keyevent.Class, event string, database uint8, key 
 	}
 }
 
-// of returns the reservation of a partition; nil if there is none. v may be nil.
-func (v *reserved) of(p uint16) *reservation {
-	if v == nil {
-		return nil
-	}
+// of returns the reservation of a partition; nil if there is none.
+func (v *reservations) of(p uint16) *reservation {
 	for _, h := range v.all {
 		if h.hold.Partition() == p {
 			return h
@@ -208,32 +229,41 @@ func (v *reserved) of(p uint16) *reservation {
 }
 
 // isGood reports whether nobody else can have the partition: no barrier waits for what is done in it.
-func (v *reserved) isGood(h *reservation) bool {
+func (v *reservations) isGood(h *reservation) bool {
 	return !v.node.isFenced(v.node.cfg.Group.Clock()) && h.ctx.Err() == nil
 }
 
 // enter has the hand work in a partition.
-func (v *reserved) enter(h *reservation) {
+func (v *reservations) enter(h *reservation) {
 	v.at, v.Request.Hold = h, h.hold
 	v.Partition, v.Database, v.Now = engine.PartitionOf(h.section), engine.DatabaseOf(h.section), h.now
 }
 
-// execute executes a command in a partition.
-func (v *reserved) execute(r *request, h *reservation, args [][]byte, further member.Further) {
+// begin begins a command in a partition, and returns what it takes. If that is refused, the partition may not be
+// reserved any more.
+func (v *reservations) begin(h *reservation, args [][]byte) (size int64, refusal string) {
 	if !v.isGood(h) {
 		v.end(h, false)
-		v.closeIfEmpty()
-		r.Fail(errLapsed)
-		return
+		return 0, errLapsed
 	}
-	size := v.sizeOf(args)
+	size = v.sizeOf(args)
 	if !v.Heap.Charge(size) {
-		r.Fail(exec.ErrOOM)
-		return
+		return 0, exec.ErrOOM
 	}
 	v.enter(h)
 	v.prepare(exec.CloneArgs(args))
 	plans[v.Cmd.ID].handler(&v.Request)
+	return size, ""
+}
+
+// execute executes a command in a partition.
+func (v *reserved) execute(r *request, h *reservation, args [][]byte, further member.Further) {
+	size, refusal := v.begin(h, args)
+	if refusal != "" {
+		v.closeIfEmpty()
+		r.Fail(refusal)
+		return
+	}
 	if v.later == nil && further != member.IsCopied {
 		reply := v.replyOf(h)
 		v.refund(h, size)
@@ -265,7 +295,7 @@ func (v *reserved) execute(r *request, h *reservation, args [][]byte, further me
 }
 
 // sizeOf is what a command takes: its arguments, and for MSETNX what undoes it and the events of that, which are kept.
-func (v *reserved) sizeOf(args [][]byte) int64 {
+func (v *reservations) sizeOf(args [][]byte) int64 {
 	size := wordBytes(args)
 	if command.Row(args).ID == command.MSetNX {
 		size += size + gatherCost*int64(len(args))
@@ -274,7 +304,7 @@ func (v *reserved) sizeOf(args [][]byte) int64 {
 }
 
 // refund gives back what a command has taken, or has the reservation do so, which keeps what undoes the command.
-func (v *reserved) refund(h *reservation, size int64) {
+func (v *reservations) refund(h *reservation, size int64) {
 	if len(h.undoing) > 0 && !h.finished {
 		h.charged += size
 		return
@@ -283,7 +313,7 @@ func (v *reserved) refund(h *reservation, size int64) {
 }
 
 // replyOf returns a copy of the reply to the command that was executed.
-func (v *reserved) replyOf(h *reservation) (reply []byte) {
+func (v *reservations) replyOf(h *reservation) (reply []byte) {
 	defer v.EndScripted()
 	if v.Produced() > maxElement+exec.LineRoom {
 		return resp.AppendError(nil, errLong)
@@ -312,7 +342,7 @@ func (v *reserved) ends(h *reservation, further member.Further) {
 }
 
 // end ends a reservation, and keeps what MSETNX has stored there or deletes that.
-func (v *reserved) end(h *reservation, keep bool) {
+func (v *reservations) end(h *reservation, keep bool) {
 	if !h.finished && !keep && len(h.undoing) > 0 {
 		v.enter(h)
 		v.undo = true
@@ -325,7 +355,7 @@ func (v *reserved) end(h *reservation, keep bool) {
 }
 
 // finish ends the hold of a reservation. From then on others see what was changed.
-func (v *reserved) finish(h *reservation) {
+func (v *reservations) finish(h *reservation) {
 	if h.finished {
 		return
 	}
@@ -373,9 +403,8 @@ func (v *reserved) closeIfEmpty() {
 		return
 	}
 	v.lapse.Stop()
-	v.cn.reserved = nil
-	v.cn, v.at, v.lapse, v.over, v.Request.Hold = nil, nil, nil, false, nil
-	v.node.gathers.reserved.Put(v)
+	v.cn.reserved, v.cn = nil, nil
+	v.node.giveReservations(v.reservations)
 }
 
 // dropReserved ends what a connection has reserved: it has closed, or had it for too long.

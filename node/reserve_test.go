@@ -15,29 +15,55 @@ import (
 
 func spelled(line string) (args [][]byte) { return bytes.Fields([]byte(line)) }
 
-// reserveRig is a node with a connection that reserves, and one of a client.
+// reserveRig is a node in which partitions are reserved, for another node's command or one of its own, and a connection
+// of a client.
 type reserveRig struct {
 	t    *testing.T
 	node *Node
 	c    *client
-	peer *member.Peer
+	here bool
+	at   reserver
 }
 
-func startReserveRig(t *testing.T) *reserveRig {
+func startReserveRig(t *testing.T, here bool) *reserveRig {
 	n := startLeveled(t)
-	return &reserveRig{t, n, dial(t, n.Addr()), dialPeer(t, n)}
+	g := &reserveRig{t: t, node: n, c: dial(t, n.Addr()), here: here}
+	g.open()
+	return g
+}
+
+// bothReserve calls f for commands of other nodes, and for those of the same one.
+func bothReserve(t *testing.T, f func(t *testing.T, g *reserveRig)) {
+	t.Run("there", func(t *testing.T) { f(t, startReserveRig(t, false)) })
+	t.Run("here", func(t *testing.T) { f(t, startReserveRig(t, true)) })
+}
+
+// peerReserver is a connection that another node would have.
+type peerReserver struct{ *member.Peer }
+
+func (p peerReserver) end(bool) { p.Close() }
+
+// open begins anew with nothing reserved.
+func (g *reserveRig) open() {
+	g.t.Helper()
+	if !g.here {
+		g.at = peerReserver{dialPeer(g.t, g.node)}
+		return
+	}
+	a := &attempt{gatherRun: &gatherRun{node: g.node}, ctx: g.node.ctx}
+	g.at = a.newReservedHere()
 }
 
 // reserve and within compare a reply, or the beginning of an error.
 func (g *reserveRig) reserve(line, want string) {
 	g.t.Helper()
-	reply, err := g.peer.Reserve(0, spelled(line)...)
+	reply, err := g.at.Reserve(0, spelled(line)...)
 	g.compare(line, want, reply, err)
 }
 
 func (g *reserveRig) within(further member.Further, line, want string) {
 	g.t.Helper()
-	reply, err := g.peer.Within(further, spelled(line)...)
+	reply, err := g.at.Within(further, spelled(line)...)
 	g.compare(line, want, reply, err)
 }
 
@@ -62,52 +88,56 @@ func (g *reserveRig) holds(want int) {
 
 // TestReserve: nobody else uses a partition that is reserved, until the last command there.
 func TestReserve(t *testing.T) {
-	g := startReserveRig(t)
-	g.c.want("RPUSH {l} a b c", "(integer) 3")
-	g.reserve("LINDEX {l} 0", "$1\r\na")
-	g.reserve("SCARD {s}", ":0")
-	g.reserve("LLEN {l}2", ":0") // in the same partition
-	g.holds(2)
-	other := dial(t, g.node.Addr())
-	other.send("LLEN {l}")
-	other.send("PING")
-	g.within(member.GoesOn, "RPUSH {l} d", ":4")
-	g.within(member.GoesOn, "LPUSH {l}2 x", ":1")
-	g.within(member.IsLast, "LPOP {l}", "$1\r\na")
-	g.holds(1)
-	if got := other.next(); got != "(integer) 3" {
-		t.Errorf("a client reads %s", got)
-	}
-	other.next()
-	g.within(member.IsCopied, "SADD {s} m", ":1")
-	g.holds(0)
-	g.within(member.IsLast, "LPOP {l}", "-"+member.Lapsed)
-	g.c.want("LLEN {l}", "(integer) 3")
-	if n, err := g.peer.Release(); n != 0 || err != nil {
-		t.Errorf("%d are released, %v", n, err)
-	}
+	bothReserve(t, func(t *testing.T, g *reserveRig) {
+		g.c.want("RPUSH {l} a b c", "(integer) 3")
+		g.reserve("LINDEX {l} 0", "$1\r\na")
+		g.reserve("SCARD {s}", ":0")
+		g.reserve("LLEN {l}2", ":0") // in the same partition
+		g.holds(2)
+		other := dial(t, g.node.Addr())
+		other.send("LLEN {l}")
+		other.send("PING")
+		g.within(member.GoesOn, "RPUSH {l} d", ":4")
+		g.within(member.GoesOn, "LPUSH {l}2 x", ":1")
+		g.within(member.IsLast, "LPOP {l}", "$1\r\na")
+		g.holds(1)
+		if got := other.next(); got != "(integer) 3" {
+			t.Errorf("a client reads %s", got)
+		}
+		other.next()
+		g.within(member.IsCopied, "SADD {s} m", ":1")
+		g.holds(0)
+		g.within(member.IsLast, "LPOP {l}", "-"+member.Lapsed)
+		g.c.want("LLEN {l}", "(integer) 3")
+		if n, err := g.at.Release(); n != 0 || err != nil {
+			t.Errorf("%d are released, %v", n, err)
+		}
+	})
 }
 
 // TestReserveEnds: what is reserved ends with RELEASE, with its connection, and after some time.
 func TestReserveEnds(t *testing.T) {
-	g := startReserveRig(t)
-	g.c.want("SADD {s} m", "(integer) 1")
-	g.reserve("SISMEMBER {s} m", ":1")
-	g.reserve("SISMEMBER {s2} m", ":0")
-	if n, err := g.peer.Release(); n != 2 || err != nil {
-		t.Errorf("%d are released, %v", n, err)
-	}
-	g.holds(0)
-	begun := time.Now()
-	g.reserve("SISMEMBER {s} m", ":1")
-	g.c.want("SREM {s} m", "(integer) 1")
-	if took := time.Since(begun); took < reserveLapse-100*time.Millisecond { // much later it would have been refused
-		t.Errorf("it lapses after %v", took)
-	}
-	g.within(member.IsLast, "SREM {s} m", "-"+member.Lapsed)
-	g.reserve("SISMEMBER {s} m", ":0")
-	g.peer.Close()
-	g.holds(0)
+	bothReserve(t, func(t *testing.T, g *reserveRig) {
+		g.c.want("SADD {s} m", "(integer) 1")
+		g.reserve("SISMEMBER {s} m", ":1")
+		g.reserve("SISMEMBER {s2} m", ":0")
+		if n, err := g.at.Release(); n != 2 || err != nil {
+			t.Errorf("%d are released, %v", n, err)
+		}
+		g.holds(0)
+		begun := time.Now()
+		g.reserve("SISMEMBER {s} m", ":1")
+		g.c.want("SREM {s} m", "(integer) 1")
+		if took := time.Since(begun); took < reserveLapse-100*time.Millisecond { // much later it would have been refused
+			t.Errorf("it lapses after %v", took)
+		}
+		g.within(member.IsLast, "SREM {s} m", "-"+member.Lapsed)
+		g.at.end(false)
+		g.open()
+		g.reserve("SISMEMBER {s} m", ":0")
+		g.at.end(false)
+		g.holds(0)
+	})
 }
 
 // TestReserveEndsBehindACopy: what lapses while a follower is waited for ends behind that, with all other reservations.
@@ -147,62 +177,64 @@ func TestReserveEndsBehindACopy(t *testing.T) {
 
 // TestReserveRefusals: what cannot be reserved is refused; an error of a command leaves its partition reserved.
 func TestReserveRefusals(t *testing.T) {
-	g := startReserveRig(t)
-	for _, line := range []string{"GET k", "LRANGE k 0 -1", "EXISTS a b", "FLUSHALL ASYNC", "NOSUCH a", "BLPOP k 0", "LLEN k k"} {
-		g.reserve(line, "-"+errBadReserve)
-		g.within(member.IsLast, line, "-"+errBadReserve)
-	}
-	g.c.want("SET {k} v", "OK")
-	g.reserve("LLEN {k}", "-WRONGTYPE ")
-	g.holds(1)
-	g.within(member.IsLast, "LPUSH {k} v", "-WRONGTYPE ")
-	g.holds(0)
-	g.reserve("LLEN {k}2", ":0")
-	g.node.fenced.Store(true)
-	g.within(member.IsLast, "LPUSH {k}2 v", "-"+member.Lapsed)
-	g.holds(0)
-	g.reserve("LLEN {k}2", "-TRYAGAIN ")
-	g.node.fenced.Store(false)
-	g.c.want("EXISTS {k}2", "(integer) 0")
-	giveAway(g.node, partitionOf("away"))
-	g.reserve("LLEN away", "-MOVED ")
-	g.c.want("DUNLIN RESERVE 16 LLEN k", "(error) "+errBadReserve)
-	g.c.want("DUNLIN WITHIN 3 LLEN k", "(error) "+errBadReserve)
+	bothReserve(t, func(t *testing.T, g *reserveRig) {
+		for _, line := range []string{"GET k", "LRANGE k 0 -1", "EXISTS a b", "FLUSHALL ASYNC", "NOSUCH a", "BLPOP k 0", "LLEN k k"} {
+			g.reserve(line, "-"+errBadReserve)
+			g.within(member.IsLast, line, "-"+errBadReserve)
+		}
+		g.c.want("SET {k} v", "OK")
+		g.reserve("LLEN {k}", "-WRONGTYPE ")
+		g.holds(1)
+		g.within(member.IsLast, "LPUSH {k} v", "-WRONGTYPE ")
+		g.holds(0)
+		g.reserve("LLEN {k}2", ":0")
+		g.node.fenced.Store(true)
+		g.within(member.IsLast, "LPUSH {k}2 v", "-"+member.Lapsed)
+		g.holds(0)
+		g.reserve("LLEN {k}2", "-TRYAGAIN ")
+		g.node.fenced.Store(false)
+		g.c.want("EXISTS {k}2", "(integer) 0")
+		giveAway(g.node, partitionOf("away"))
+		g.reserve("LLEN away", map[bool]string{false: "-MOVED ", true: "-TRYAGAIN "}[g.here]) // its new owner is asked then
+		g.c.want("DUNLIN RESERVE 16 LLEN k", "(error) "+errBadReserve)
+		g.c.want("DUNLIN WITHIN 3 LLEN k", "(error) "+errBadReserve)
+	})
 }
 
 // TestReserveLongElement: an element of up to 64 KiB moves, a longer one does not.
 func TestReserveLongElement(t *testing.T) {
-	g := startReserveRig(t)
-	for _, size := range []int{maxElement - 100, maxElement, maxElement + 100} {
-		g.c.want("DEL {l} {m}", "(integer) "+map[bool]string{true: "0", false: "2"}[size == maxElement-100])
-		element := bytes.Repeat([]byte("x"), size)
-		g.c.sendArgs([]byte("RPUSH"), []byte("{l}"), element)
-		g.c.next()
-		reply, err := g.peer.Reserve(0, spelled("LINDEX {l} 0")...)
-		if size > maxElement {
-			g.compare("LINDEX", "-CROSSSLOT ", nil, err)
-			continue
+	bothReserve(t, func(t *testing.T, g *reserveRig) {
+		for _, size := range []int{maxElement - 100, maxElement, maxElement + 100} {
+			g.c.want("DEL {l} {m}", "(integer) "+map[bool]string{true: "0", false: "2"}[size == maxElement-100])
+			element := bytes.Repeat([]byte("x"), size)
+			g.c.sendArgs([]byte("RPUSH"), []byte("{l}"), element)
+			g.c.next()
+			reply, err := g.at.Reserve(0, spelled("LINDEX {l} 0")...)
+			if size > maxElement {
+				g.compare("LINDEX", "-CROSSSLOT ", nil, err)
+				continue
+			}
+			if err != nil || len(reply) < size {
+				t.Fatalf("%d bytes come as %d, %v", size, len(reply), err)
+			}
+			g.reserve("LLEN {m}", ":0")
+			if _, err := g.at.Within(member.IsCopied, []byte("RPUSH"), []byte("{m}"), element); err != nil {
+				t.Fatal(err)
+			}
+			if reply, err := g.at.Within(member.IsLast, []byte("LPOP"), []byte("{l}")); err != nil || len(reply) < size {
+				t.Errorf("%d bytes are popped as %d, %v", size, len(reply), err)
+			}
+			g.c.want("RPUSH {l} again", "(integer) 1")
 		}
-		if err != nil || len(reply) < size {
-			t.Fatalf("%d bytes come as %d, %v", size, len(reply), err)
-		}
-		g.reserve("LLEN {m}", ":0")
-		if _, err := g.peer.Within(member.IsCopied, []byte("RPUSH"), []byte("{m}"), element); err != nil {
-			t.Fatal(err)
-		}
-		if reply, err := g.peer.Within(member.IsLast, []byte("LPOP"), []byte("{l}")); err != nil || len(reply) < size {
-			t.Errorf("%d bytes are popped as %d, %v", size, len(reply), err)
-		}
-		g.c.want("RPUSH {l} again", "(integer) 1")
-	}
-	eventually(t, "nothing is charged", func() bool { return g.node.lists.Load() == 0 })
+		eventually(t, "nothing is charged", func() bool { return g.node.lists.Load() == 0 })
+	})
 }
 
 // TestReservationsEndInTurns: however many partitions a connection has reserved, few of them end in one turn of its
 // loop, and meanwhile nothing more is reserved or executed. RELEASE is answered when all have ended.
 func TestReservationsEndInTurns(t *testing.T) {
 	const partitions = 3*endsAtOnce + 1
-	g := startReserveRig(t)
+	g := startReserveRig(t, false)
 	reserve := func() {
 		for i, seen := 0, map[uint16]bool{}; len(seen) < partitions; i++ {
 			key := fmt.Sprint("k", i)
@@ -231,13 +263,13 @@ func TestReservationsEndInTurns(t *testing.T) {
 	g.c.want("DBSIZE", "(integer) 0")
 
 	reserve()
-	if n, err := g.peer.Release(); n != partitions || err != nil {
+	if n, err := g.at.Release(); n != partitions || err != nil {
 		t.Errorf("%d of %d partitions are released, %v", n, partitions, err)
 	}
 	g.holds(0)
 	g.c.want("DBSIZE", fmt.Sprint("(integer) ", partitions))
 	g.reserve("EXISTS k0", ":1")
-	g.peer.Close()
+	g.at.end(false)
 	g.holds(0)
 	eventually(t, "nothing is charged", func() bool { return g.node.lists.Load() == 0 })
 }

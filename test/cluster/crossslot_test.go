@@ -145,7 +145,11 @@ func TestCrossSlotBesideRedis(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	x := crossing{rng: rand.New(rand.NewPCG(seed, 1))}
-	for i := range 3000 {
+	commands := 3000
+	if testing.Short() {
+		commands = 800
+	}
+	for i := range commands {
 		line := strings.Join(strings.Fields(x.line()), " ")
 		if got, want := answer(w, line), answer(redis, line); got != want {
 			t.Fatalf("command %d: %s answers\n%s\nand redis-server\n%s", i, line, got, want)

@@ -26,23 +26,27 @@ func TestFunctions(t *testing.T) {
 	one, two := harness.DialWire(t, c.Proxy(0).Addr), harness.DialWire(t, c.Proxy(1).Addr)
 	harness.AwaitLevel(t, c.Proxy(0).Addr)
 	harness.AwaitLevel(t, c.Proxy(1).Addr)
+	rounds, keys := 10, 60
+	if testing.Short() {
+		rounds, keys = 3, 20
+	}
 	calls := func(w *harness.Wire, name, want string) {
 		t.Helper()
-		for i := range 60 { // keys of all nodes
+		for i := range keys { // of all nodes
 			w.Do(fmt.Sprintf("DEL k%d", i))
 			if got := strings.TrimSpace(string(w.Do(fmt.Sprintf("FCALL %s 1 k%d", name, i)))); got != want {
 				t.Fatalf("FCALL %s of key %d answers %s, want %s", name, i, got, want)
 			}
 		}
 	}
-	for i := range 10 {
+	for i := range rounds {
 		one.Want(loads("add", i+1), `"add"`)
 		calls(two, "add", fmt.Sprintf(":%d", i+1))
 		two.Want(loads("add", 100*i), `"add"`)
 		calls(one, "add", fmt.Sprintf(":%d", 100*i))
 	}
 	// In a pipeline, what follows a change sees it.
-	for i := range 20 {
+	for i := range 2 * rounds {
 		var input strings.Builder
 		input.WriteString("SET n 0\r\n" + loads("piped", i) + "\r\n")
 		for j := range 20 {

@@ -26,8 +26,7 @@ func TestWholeKeys(t *testing.T) {
 func moveLargeValues(t *testing.T, addr string) {
 	w := harness.DialWire(t, addr)
 	request := func(args ...[]byte) []byte {
-		w.Send(resp.AppendRequest(nil, args...))
-		reply := w.Next()
+		reply := w.Ask(args...)
 		if b, ok := resp.DecodeBulk(reply); ok {
 			return b
 		}
@@ -95,8 +94,7 @@ func carrySketches(t *testing.T, addr string) {
 				from.Do(line)
 			}
 			value, _ := resp.DecodeBulk(from.Do("GET {h}a"))
-			to.Send(resp.AppendRequest(nil, []byte("SET"), []byte("{h}b"), value))
-			to.Next()
+			to.Ask([]byte("SET"), []byte("{h}b"), value)
 			from.Do("PFMERGE {h}c {h}a")
 			count := conversation.Text(from.Do("PFCOUNT {h}a"))
 			for _, line := range []string{"PFCOUNT {h}b", "PFCOUNT {h}b {h}nothing"} {

@@ -323,7 +323,11 @@ func TestQueues(t *testing.T) {
 	for i := range 2 {
 		harness.AwaitLevel(t, c.Proxy(i).Addr)
 	}
-	const consumers, producers, rounds = 40, 4, 400
+	const consumers, producers = 40, 4
+	rounds := 400
+	if testing.Short() {
+		rounds = 150
+	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	d := &depot{wanted: map[string]time.Time{}, taken: map[string]string{}, waiting: map[string]wait{}}
@@ -444,8 +448,11 @@ func TestQueuesFirstCome(t *testing.T) {
 	harness.AwaitLevel(t, s.addr)
 	harness.AwaitLevel(t, c.Proxy(1).Addr)
 	admin, other := harness.DialWire(t, s.addr), harness.DialWire(t, c.Proxy(1).Addr)
-	const clients, rounds = 12, 10
-	counted := 0
+	const clients = 12
+	rounds, counted := 10, 0
+	if testing.Short() {
+		rounds = 5
+	}
 	for round := range rounds {
 		var waiting []*harness.Wire
 		var lines []string

@@ -25,8 +25,8 @@ func copyByScan(t *testing.T, addr string) {
 					slices.Reverse(pair)
 				}
 			}
-			w.Send(resp.AppendRequest(nil, append([][]byte{[]byte(x.add), []byte(key)}, words...)...))
-			if got := conversation.Text(w.Next()); got != fmt.Sprintf("(integer) %d", len(words)/x.words) {
+			reply := w.Ask(append([][]byte{[]byte(x.add), []byte(key)}, words...)...)
+			if got := conversation.Text(reply); got != fmt.Sprintf("(integer) %d", len(words)/x.words) {
 				t.Fatalf("%s of %d words answers %s", x.add, len(words), got)
 			}
 		}

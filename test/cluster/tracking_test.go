@@ -249,7 +249,11 @@ func TestTrackedCopies(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 2)
 	writers, clients := cachingClients(t, c)
-	for range 20 {
+	rounds := 20
+	if testing.Short() {
+		rounds = 6
+	}
+	for range rounds {
 		cachingRound(t, writers, clients, 50, func() {})
 	}
 	for _, c := range clients {
@@ -303,8 +307,11 @@ func TestTrackedCopiesWhileNodesComeAndGo(t *testing.T) {
 		writers[0].Do("INCR " + cacheKey(n))
 	}
 	settleAll(t, writers[0], clients)
-	const turns = 200
-	for range 3 {
+	turns, rounds := int64(200), 3
+	if testing.Short() {
+		turns, rounds = 50, 1
+	}
+	for range rounds {
 		cachingRound(t, writers, clients, turns, func() { n4.Term(30 * time.Second) })
 		cachingRound(t, writers, clients, turns, n4.Start)
 		cachingRound(t, writers, clients, turns, func() {})

@@ -65,7 +65,10 @@ func StartClusterWith(t testing.TB, o StartOptions) *Cluster {
 		c.Members[i].Clock = off
 	}
 	for _, m := range c.Members {
-		m.Flags = append([]string{"--join", strings.Join(join, ",")}, o.Flags...)
+		m.Flags = slices.Clone(o.Flags)
+		if m.Role == "proxy" || o.Nodes > 1 { // a sole node would wait for others before it founds the cluster
+			m.Flags = append(m.Flags, "--join", strings.Join(join, ","))
+		}
 		if m.Role == "node" && o.Relayed {
 			m.Flags = append(m.Flags, "--advertise", relayHost)
 		}

@@ -93,7 +93,13 @@ func (w *Wire) Do(line string) []byte {
 	if p.Parse([]byte(line+"\r\n")) != resp.Done {
 		w.T.Fatalf("cannot split %q: %s", line, p.Err())
 	}
-	w.Send(resp.AppendRequest(nil, p.Args()...))
+	return w.Ask(p.Args()...)
+}
+
+// Ask sends a request of any bytes and returns the reply, or nil if the connection ended.
+func (w *Wire) Ask(args ...[]byte) []byte {
+	w.T.Helper()
+	w.Send(resp.AppendRequest(nil, args...))
 	return w.Next()
 }
 

@@ -111,15 +111,31 @@ func (n *node) refeed(v *ownership.View, claims map[uint16]replica.Claim) {
 func (n *node) handOver(a ownership.HandOver) {
 	h := n.feeding.HandOver(n.w.tracking(a.Old), a.Next, a.Away, func() uint64 { n.w.seal++; return n.w.seal })
 	n.actFeeding()
-	id := n.machine.HandedTo(n.w.now, h.Heirs)
+	var told map[string]*channelsOf
+	heirs := h.Heirs
+	if n.w.channels {
+		var others []string
+		told, others = n.handChannels(a, h)
+		heirs = slices.Concat(heirs, others)
+	}
+	id := n.machine.HandedTo(n.w.now, heirs)
 	if id == 0 {
 		return
 	}
 	n.handOvers[id] = h
-	for _, heir := range h.Heirs {
-		n.sender(heir).flushHanded(func() {
+	for _, heir := range heirs {
+		flushed := func() {
 			n.step(func(m *ownership.Machine, _ time.Duration) { m.Flushed(id, heir) }, nil)
-		})
+		}
+		if to := told[heir]; to != nil {
+			last := flushed
+			flushed = func() { to.awaitEnd(last) }
+		}
+		if slices.Contains(h.Heirs, heir) {
+			n.sender(heir).flushHanded(flushed)
+		} else {
+			flushed()
+		}
 	}
 }
 

@@ -8,8 +8,10 @@
 //	        node: node_test.go, fence_test.go, serve_test.go, with node/ownership itself
 //	              stream_test.go, unit_test.go, copies_test.go, with node/replica itself
 //	              queue_test.go
+//	              channels_test.go, with node/broker itself
 //	        proxy: proxy_test.go, session_test.go, with proxy/order and wide.Rounds themselves
 //	               waits_test.go, with order.Claims themselves
+//	               subscribers_test.go
 //	        client: client_test.go, consumers_test.go, journals_test.go, moves_test.go
 //	                        │
 //	                        v
@@ -40,6 +42,11 @@
 // or of several. Each gets every entry behind its position, or behind the ID that a node has said a $
 // is, also when the partition moves or a pipe breaks meanwhile, unless the partition is lost. In the
 // end nobody waits for a journal that goes on behind its position (journals_test.go).
+//
+// In histories with channels, clients publish on a channel of each place, to which each proxy listens. It hears all
+// messages, in the order in which they were published, except where it has counted a gap, and it counts none unless a
+// process has died or stood still, or a connection has broken. subscribers_test.go models what proxies do for that,
+// and channels_test.go what nodes do around node/broker.
 //
 // options_test.go names the rules that can be broken. TestBrokenRules shows that the simulation
 // notices when they are.

@@ -79,6 +79,12 @@ func history(o options) *world {
 	if o.claims || o.reads {
 		m = newMarket(proxies)
 	}
+	var publishers []publisher
+	if o.channels {
+		for i := range 4 {
+			publishers = append(publishers, newPublisher(proxies[i%len(proxies)]))
+		}
+	}
 	w.starting = true
 	w.settle()
 	w.starting, w.calm, w.lastCut = false, false, 0
@@ -86,6 +92,14 @@ func history(o options) *world {
 		w.after(nil, w.between(0, 50*time.Millisecond), c.burst)
 	}
 	m.begin()
+	if o.channels {
+		for _, x := range proxies {
+			x.listen()
+		}
+	}
+	for _, p := range publishers {
+		w.after(nil, w.between(0, 50*time.Millisecond), p.next)
+	}
 	w.run(w.now + w.between(0, 2*time.Second))
 	times, pause := 1+w.rng.IntN(5), 4*time.Second
 	if o.restless {
@@ -104,12 +118,18 @@ func history(o options) *world {
 	w.settle()
 	w.run(w.now + lastTime)
 	clients = append(clients, m.clients()...)
+	for _, p := range publishers {
+		clients = append(clients, p.client)
+	}
 	for _, c := range clients {
 		c.stopped = true
 	}
 	w.run(w.now + holdLimit + 3*time.Second)
 	if o.claims || o.reads {
 		w.close(m)
+	}
+	if o.channels {
+		w.checkSubscribers(proxies)
 	}
 	for _, c := range clients {
 		if c.open > 0 {
@@ -381,6 +401,7 @@ func (w *world) cutProxy(p *proc, within time.Duration) {
 	host := maxHosts - 1 - w.rng.IntN(2)
 	w.tracef("%s and host %d are cut off from each other", p.name, host)
 	w.cut[p.host][host], w.cut[host][p.host] = true, true
+	w.proxyCut = max(w.proxyCut, w.now+within)
 	w.after(nil, within, w.heal)
 }
 

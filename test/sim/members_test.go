@@ -56,7 +56,7 @@ func newAgent(p *proc) *agent {
 	a := &agent{w: p.w, p: p, patient: p.w.between(1250*time.Millisecond, 1700*time.Millisecond)}
 	a.entry = entry{who: p, seq: 1, member: ring.Member{
 		ID: p.id, Boot: p.boot, Role: p.role, State: ring.Serving, Addr: p.addr, Fingerprint: ring.Fingerprint()}}
-	if a.w.holds || a.w.claims || a.w.reads {
+	if a.w.holds || a.w.claims || a.w.reads || a.w.channels {
 		a.member.Level = ring.Level
 	}
 	a.steering = newSteering(a)

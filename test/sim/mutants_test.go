@@ -79,6 +79,15 @@ var broken = []brokenRule{
 		r.takeFirst, r.claims, r.moves, r.restless, r.hard = true, true, true, true, true
 	}, []mischief{crashes, stops}},
 	{"move elements between lists that others use", func(r *options) { r.moveUnheld, r.claims, r.moves = true, true, true }, nil},
+	{"follow a channel while the owner before may have more", func(r *options) { r.followEarly, r.channels, r.busy = true, true, true }, []mischief{joins, leaves}},
+	{"end at the owner before while that may publish", func(r *options) { r.endEarly, r.channels, r.busy = true, true, true }, []mischief{joins, leaves}},
+	{"keep nothing for those who follow", func(r *options) { r.noBacklogs, r.channels, r.busy = true, true, true }, []mischief{joins, leaves}},
+	{"do not pass on what those have not got who have not followed", func(r *options) {
+		r.noMissed, r.channels, r.busy, r.restless = true, true, true, true
+	}, []mischief{joins, leaves, stopsOfProxies}},
+	{"believe that everything of a channel was handed over", func(r *options) {
+		r.trustAnybody, r.channels, r.busy, r.restless, r.hard = true, true, true, true, true
+	}, []mischief{crashesOfTakers, crashes, joins, leaves}},
 	{"do not return what was popped for who is gone", func(r *options) { r.noReturns, r.claims = true, true }, nil},
 }
 

@@ -98,6 +98,7 @@ type node struct {
 	inside bool          // they were stopped between looking at the clock and executing a command
 
 	replicas
+	channels
 
 	pipes ownership.Generations[pipeKey, *nodePipe]
 }
@@ -109,13 +110,17 @@ type tableEvent struct {
 }
 
 func newNode(p *proc) *node {
-	return &node{
+	n := &node{
 		w: p.w, p: p, view: ownership.None, looped: ownership.None,
 		machine: ownership.New(ownership.Config{ID: p.id, Boot: p.boot, StallLimit: stallLimit, Broken: p.w.ownership}),
 		doubts:  ownership.Fence{Limit: stallLimit, Absence: suspicionTime, Broken: p.w.ownership},
 		replies: make(map[uint64]func(ownership.Reply)), replicas: newReplicas(p.w),
 		pipes: ownership.Generations[pipeKey, *nodePipe]{Broken: p.w.ownership},
 	}
+	if p.w.channels {
+		n.channels = newChannels()
+	}
+	return n
 }
 
 // step has the machine see an event, and then runs its actions, before the next event. then is
@@ -224,6 +229,9 @@ func (n *node) do(a ownership.Action) {
 
 // obey has the loops execute under v before long.
 func (n *node) obey(v *ownership.View) {
+	if n.w.channels {
+		n.obeyChannels(v)
+	}
 	gains := v.Table == n.view.Table && v.Count(ownership.Serving) >= n.view.Count(ownership.Serving)
 	n.view = v
 	if gains { // nothing is lost with it

@@ -36,6 +36,8 @@ type options struct {
 	reads bool
 	// moves has clients move elements between lists of two places. It needs claims.
 	moves bool
+	// channels has clients publish on channels, to which each proxy listens.
+	channels bool
 	// alone has each XREAD name journals of one partition.
 	alone bool
 	// restless has more happen in less time.
@@ -58,5 +60,10 @@ type rules struct {
 	noReturns    bool // proxies keep what they have popped for a client that is gone
 	moveUnheld   bool // others use lists between which an element is moved
 	takeFirst    bool // an element that is moved is taken before it is stored
+	followEarly  bool // proxies follow a channel while the owner before may have more
+	endEarly     bool // they end there while that may publish still
+	noBacklogs   bool // a new owner keeps nothing for those who follow
+	noMissed     bool // it does not pass on what they have not got
+	trustAnybody bool // it says that it has everything
 	oneReader    bool // of those who wait for entries of a journal, one is served when there are some
 }

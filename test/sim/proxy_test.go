@@ -1,12 +1,14 @@
 package sim
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/proxy/order"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -24,6 +26,7 @@ type proxy struct {
 	timer    int              // counts settings of the timer: older ones are void
 	moves    bool             // the end of an iteration is to come
 	commands map[int]*command // that were sent, by their ids
+	ears     ears
 }
 
 // pipeEnd is the proxy's end of one connection of a pipe.
@@ -48,6 +51,7 @@ func (x *proxy) tick() {
 
 func (x *proxy) install(t *ring.Table) {
 	x.machine.Install(t, x.w.now)
+	x.ears.install(t)
 	x.act()
 }
 
@@ -92,7 +96,9 @@ func (x *proxy) do(a order.Action) {
 	case order.Undone:
 		a.Request.Part.(order.Asker).Undone()
 	case order.Proceed:
-		a.Session.Owner.(*session).take()
+		if s, ok := a.Session.Owner.(*session); ok {
+			s.take()
+		}
 	case order.Arm:
 		x.timer++
 		timer := x.timer
@@ -204,6 +210,10 @@ func (x *proxy) message(database uint8, args [][]byte) any {
 		at, id := x.w.parseKeys([][]byte{pass.Key})
 		known(id)
 		return passing{at[0], pass.Turn}
+	case member.VerbListen:
+		l, _ := member.ParseListen(args[2:], uint8(pubsub.Kinds))
+		l.Name = bytes.Clone(l.Name)
+		return listening{l}
 	case member.VerbCancel:
 		token, _ := member.ParseCancel(args[2])
 		return canceling{token}
@@ -226,6 +236,7 @@ func (x *proxy) message(database uint8, args [][]byte) any {
 func (e *pipeEnd) closed() {
 	if e.p.Shell == e {
 		e.x.machine.Lost(e.p, errCut, e.x.w.now)
+		e.x.ears.broke()
 		e.x.act()
 	}
 }
@@ -239,6 +250,7 @@ func (e *pipeEnd) received(m any) {
 	if p.IsOpening() {
 		p.AnswersLater = x.w.later || x.w.claims || x.w.reads
 		x.machine.Opened(p, x.w.now)
+		x.ears.broke()
 		x.act()
 		return
 	}
@@ -255,6 +267,10 @@ func (e *pipeEnd) received(m any) {
 		x.machine.Refused(p, order.Refusal{Moved: true, Partition: m.partition, Addr: m.addr}, x.w.now)
 	case waitFor:
 		x.machine.Refused(p, order.Refusal{Epoch: m.epoch}, x.w.now)
+	case message:
+		x.ears.heard(m)
+	case lost:
+		x.ears.lost()
 	case covered:
 		c, id := r.Part.(*census), r.ID
 		p.Pop()

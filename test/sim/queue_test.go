@@ -184,6 +184,7 @@ func (p *nodePipe) cancel(token uint64) {
 
 // forget takes what waits on a pipe that has ended out of the queues.
 func (p *nodePipe) forget() {
+	p.endListening()
 	for at := range p.n.queues {
 		for _, wt := range slices.Clone(p.n.queues[at].waiters) {
 			if wt.pipe == p {

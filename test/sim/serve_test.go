@@ -21,18 +21,21 @@ const (
 	add
 	read
 	move
+	publish
 	flushAll
 	scan
 )
 
 func (k commandKind) String() string {
-	return [...]string{"GET", "SET", "INCR", "MSET", "RPUSH", "BLPOP", "XADD", "XREAD", "LMOVE", "FLUSHALL", "SCAN"}[k]
+	return [...]string{"GET", "SET", "INCR", "MSET", "RPUSH", "BLPOP", "XADD", "XREAD", "LMOVE", "PUBLISH", "FLUSHALL", "SCAN"}[k]
 }
 
 func (k commandKind) everywhere() bool { return k >= flushAll }
 
 // repeatable reports whether the command may be executed twice.
-func (k commandKind) repeatable() bool { return k != incr && k != push && k != add && k != move }
+func (k commandKind) repeatable() bool {
+	return k != incr && k != push && k != add && k != move && k != publish
+}
 
 // pipeKey is what generations belong to.
 type pipeKey struct {
@@ -157,6 +160,8 @@ func (e *nodeEnd) received(m any) {
 		e.c.send(1, done{})
 	case question:
 		e.c.send(1, p.each(m))
+	case listening:
+		p.hear(&m)
 	case retrying:
 		p.gate.Retry(m.epoch, n.looped)
 		e.c.send(1, done{})

@@ -81,7 +81,7 @@ func (s *session) dispatch(c *command) bool {
 	s.begin(c)
 	r := order.Request{Session: &s.Session, Seq: uint64(c.id), Origin: originOf(c, s.x.w.tracked[c.place])}
 	raw := resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10))
-	if c.kind == set || c.kind == both {
+	if c.kind == set || c.kind == both || c.kind == publish {
 		raw = resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10), strconv.AppendInt(nil, int64(c.value), 10))
 	}
 	if c.kind == move {

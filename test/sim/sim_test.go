@@ -16,6 +16,7 @@ var (
 // forcible are the names of what -sim.force can ask for.
 var forcible = map[string]func(*options){
 	"busy":      func(o *options) { o.busy = true },
+	"channels":  func(o *options) { o.channels = true },
 	"claims":    func(o *options) { o.claims = true },
 	"copies":    func(o *options) { o.copies = 2 },
 	"hard":      func(o *options) { o.hard = true },
@@ -70,7 +71,7 @@ func TestPinned(t *testing.T) {
 func seeded(seed uint64) options {
 	return options{
 		seed: seed, overflows: seed%4 == 0, later: seed%2 == 1, holds: seed%4 == 1, claims: seed%3 == 0, reads: seed%5 == 3,
-		moves: seed%9 == 0,
+		moves: seed%9 == 0, channels: seed%8 == 3,
 	}
 }
 

@@ -116,6 +116,8 @@ func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) 
 	switch c.kind {
 	case get, scan:
 		return d.values[c.key], t.gen
+	case publish:
+		return n.publish(c, k, genuine), t.gen
 	case set:
 		values[c.key] = c.value
 	case incr:
@@ -342,7 +344,7 @@ func (w *world) begins(c *command) {
 // ends checks what a client is told.
 func (w *world) ends(c *command, reply any) {
 	c.answered = true
-	if w.apart() || c.kind == push || c.kind == pop || c.kind == add || c.kind == read || c.kind == move {
+	if w.apart() || c.kind == push || c.kind == pop || c.kind == add || c.kind == read || c.kind == move || c.kind == publish {
 		return
 	}
 	switch m := reply.(type) {

@@ -47,6 +47,10 @@ type world struct {
 	truth  []truth         // by place
 	halves map[[2]int]bool // places and values of which transactions that gave up have set one key
 
+	published [places][]publication // on the channel of each place, in this order
+	untold    time.Duration         // when the next owner of a channel was not told everything in time, the last time
+	proxyCut  time.Duration         // until when a proxy and a node are cut off from each other, at most
+
 	lists    [][]int          // of all times; the first is empty
 	elements map[int]*element // of which it is known what becomes of them
 	journals [spots][]int     // the entries of journals that everybody has to find
