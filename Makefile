@@ -43,9 +43,9 @@ SEVERAL       = ^\s*go [a-zA-Z]|\.Go\(|\.Send\(
 ONE_AT_A_TIME = $(if $(WHOLE),echo /dev/null,grep -LE '$(SEVERAL)' test/cluster/*_test.go)
 tests_of = awk '/^func Test/ { split($$2, name, "("); printf "%s^%s$$", sep, name[1]; sep = "|" } END { if (!sep) print "^$$" }' $(1)
 
-# Tests of node with one client at a time, which change values at random, or in every way. The engine checks every
-# handle (checked); test/differential gives the same commands to the binary.
-ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams|OracleOfDatabases|ConversationsInDatabases)$$
+# Tests of node with one client at a time, which change values at random, or in every way, or fill a node. The engine
+# checks every handle (checked); test/differential gives such commands to the binary.
+ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams|OracleOfDatabases|ConversationsInDatabases|NoEviction|ConfigSetMemory|LongElements|LongLists|LongSortedSets|LongMembers|Quarter|QuarterExceeded|HashesAreEvictedWhole|ManySources|ManyElements|DestinationOutlivesOOM|KeysIsCharged)$$
 
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
 # twice, because cmd/dunlin needs its own form of all.

@@ -80,6 +80,7 @@ func TestLargeCombinations(t *testing.T) {
 // TestManySources: sources that are gathered in several runs have the effect that all of them have
 // in one, in each database and however often they are named.
 func TestManySources(t *testing.T) {
+	forOneClient(t)
 	n := startLeveled(t, func(c *Config) { c.Memory = 512 << 20 })
 	c := dial(t, n.Addr())
 	values := map[string][]byte{

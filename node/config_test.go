@@ -76,6 +76,7 @@ func TestParseEviction(t *testing.T) {
 
 // TestNoEviction: a full node refuses what takes memory and goes on with the rest.
 func TestNoEviction(t *testing.T) {
+	forOneClient(t)
 	n := startLimited(t, 8<<20, "noeviction")
 	c := dial(t, n.Addr())
 	c.want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \"noeviction\"")
@@ -102,6 +103,7 @@ func TestNoEviction(t *testing.T) {
 
 // TestConfigSetMemory changes limit and policy under a filled node.
 func TestConfigSetMemory(t *testing.T) {
+	forOneClient(t)
 	n := startLimited(t, 32<<20, "allkeys")
 	c := dial(t, n.Addr())
 	c.want("CONFIG GET maxmemory-policy", "1) \"maxmemory-policy\"\n2) \"allkeys-lru\"")

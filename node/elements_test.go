@@ -14,6 +14,7 @@ import (
 // TestManyElements: commands of more elements, operations, sources or bytes than one run takes do
 // what they do with few, on a client's connection, in a transaction and on a pipe.
 func TestManyElements(t *testing.T) {
+	forOneClient(t)
 	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
 	c, pipe := dial(t, n.Addr()), openPipeTo(t, n, 7, 0, "large", 1, 2)
 	const many = 3000

@@ -62,6 +62,7 @@ func TestWatchSeesElements(t *testing.T) {
 
 // Under memory pressure a hash goes as a whole, the least used ones first.
 func TestHashesAreEvictedWhole(t *testing.T) {
+	forOneClient(t)
 	n := startLeveled(t, func(c *Config) { c.Memory, c.Shards = 16<<20, 4 })
 	c := dial(t, n.Addr())
 	const hashes, fields = 400, 200
@@ -146,7 +147,7 @@ func TestMoveTakesManyElementsAlong(t *testing.T) {
 	a := dial(t, nodes[0].Addr())
 	elements, atOnce := 40_000, 1000
 	if testing.Short() {
-		elements = 10_000
+		elements = 3000
 	}
 	each := []struct{ add, count string }{{"HSET", "HLEN"}, {"SADD", "SCARD"}, {"ZADD", "ZCARD"}, {"RPUSH", "LLEN"}}
 	name := func(i int) string { return fmt.Sprintf("{%s}%d", key, i) }

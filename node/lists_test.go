@@ -252,6 +252,7 @@ func longList(m *listModel, key string, n int) (all []string) {
 // TestLongLists: commands on long lists do in many runs what they do with short ones in one, on a
 // client's connection and in a transaction.
 func TestLongLists(t *testing.T) {
+	forOneClient(t)
 	const n = 12_000
 	c := dial(t, startLeveled(t, func(c *Config) { c.Memory = 128 << 20 }).Addr())
 	m := newListModel(t, c, "x", 1)

@@ -110,6 +110,7 @@ DEL p q m h h3 h4                   | :6
 // TestLongElements: commands do with long strings what they do with short ones, outside of a
 // transaction and in one, and return all memory.
 func TestLongElements(t *testing.T) {
+	forOneClient(t)
 	long := longStrings()
 	order := []string{"A", "B", "C", "D", "E"}
 	n := startLeveled(t, func(c *Config) { c.Memory, c.Group = 128<<20, newGroup(t, 1) })
@@ -172,6 +173,7 @@ func TestLongElements(t *testing.T) {
 // TestLongMembers: commands that go on in runs, because members are long, answer and remove each member
 // once.
 func TestLongMembers(t *testing.T) {
+	forOneClient(t)
 	const all, some = 40, 30
 	n := startLeveled(t, func(c *Config) { c.Memory, c.Group = 64<<20, newGroup(t, 1) })
 	c := dial(t, n.Addr())

@@ -176,6 +176,7 @@ func TestLongRequestIsCounted(t *testing.T) {
 
 // TestKeysIsCharged: what KEYS gathers takes memory like anything else.
 func TestKeysIsCharged(t *testing.T) {
+	forOneClient(t)
 	n := startLimited(t, 16<<20, "noeviction")
 	c := dial(t, n.Addr())
 	long := strings.Repeat("k", 1000)

@@ -73,6 +73,9 @@ func runBeside[M model](
 func reachTheFollower[M model](
 	t *testing.T, start func(t *testing.T, c *client, tag string, seed uint64) M, steps int, seeds ...uint64,
 ) {
+	if testing.Short() {
+		seeds = seeds[:1]
+	}
 	for _, seed := range seeds {
 		nodes, table, key := startTrio(t)
 		p := partitionOf(key)

@@ -12,6 +12,7 @@ import (
 // TestQuarter: a collection gets no bigger than a quarter of the memory limit. What would make it
 // bigger is refused before its first change, and the error names the key.
 func TestQuarter(t *testing.T) {
+	forOneClient(t)
 	const limit = 16 << 20
 	start := func(memory int64) *client {
 		return dial(t, startLeveled(t, func(c *Config) { c.Memory, c.Group = memory, newGroup(t, 1) }).Addr())
@@ -141,6 +142,7 @@ func TestQuarterReplaced(t *testing.T) {
 // TestQuarterExceeded: after the limit got lower, a value that has more than a quarter is refused only
 // what makes it bigger.
 func TestQuarterExceeded(t *testing.T) {
+	forOneClient(t)
 	c := dial(t, startLeveled(t, func(c *Config) { c.Memory, c.Group = 32<<20, newGroup(t, 1) }).Addr())
 	text := strings.Repeat("x", 990)
 	const count = 5000

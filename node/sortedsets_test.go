@@ -219,6 +219,7 @@ func TestLongAddIsCheckedFirst(t *testing.T) {
 
 // TestLongSortedSets: what takes many runs or slices is done as one.
 func TestLongSortedSets(t *testing.T) {
+	forOneClient(t)
 	c := dial(t, startLeveled(t).Addr())
 	const n = 12_000
 	for from := 0; from < n; from += 1000 {

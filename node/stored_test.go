@@ -15,6 +15,7 @@ import (
 // TestDestinationOutlivesOOM: a command that stores a result and finds no memory for it leaves the
 // destination as it was, and no memory taken.
 func TestDestinationOutlivesOOM(t *testing.T) {
+	forOneClient(t)
 	n := startLeveled(t, func(c *Config) {
 		c.Group, c.Memory, c.Shards, c.Eviction = newGroup(t, 1), 16<<20, 1, "noeviction"
 	})

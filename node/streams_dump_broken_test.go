@@ -81,8 +81,8 @@ func TestRestoreOfStreamWithoutMemory(t *testing.T) {
 	rich, poor := startLeveled(t, func(c *Config) { c.Memory = 256 << 20 }), startLeveled(t, func(c *Config) { c.Memory = 32 << 20 })
 	c, p := dial(t, rich.Addr()), dial(t, poor.Addr())
 	var all [][]string
-	for i := range 60_000 {
-		all = append(all, []string{"XADD", "k", strconv.Itoa(i+1) + "-0", "field", strings.Repeat("v", 300)})
+	for i := range 6000 {
+		all = append(all, []string{"XADD", "k", strconv.Itoa(i+1) + "-0", "field", strings.Repeat("v", 3000)})
 	}
 	c.run(all)
 	payload := c.dumpOf("k")
