@@ -29,19 +29,21 @@ ACTS = ^\s*go [a-zA-Z]|\.Go\(|[tb]\.(Parallel|RunParallel)|httptest\.|synctest\.
 PACKAGES   = go list -f '{{.ImportPath}} {{.Dir}}' $$(go list ./... | grep -v /test/) | while read -r pkg dir; do
 CONCURRENT = $(PACKAGES) ! grep -qE '$(ACTS)' "$$dir"/*.go || echo "$$pkg"; done
 SEQUENTIAL = $(PACKAGES) grep -qE '$(ACTS)' "$$dir"/*.go || echo "$$pkg"; done; echo ./test/sim
-# Their files with tests.
-CONCURRENT_TESTS = go list -f '{{$$dir := .Dir}}{{range .TestGoFiles}}{{$$dir}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$dir}}/{{.}} {{end}}' $$($(CONCURRENT))
 
 # No test runs twice alike. Those of concurrent packages run under the race detector; those that it or
 # -short skips or shortens run without it, too. unraced.awk finds them in the files given.
 unraced = awk -f test/unraced.awk $(1) again=1 $(1)
+# The concurrent packages that have such tests, with their folders.
+AGAIN = $(PACKAGES) ! grep -qE '$(ACTS)' "$$dir"/*.go || case "$$($(call unraced,"$$dir"/*_test.go) 2>/dev/null)" in \
+  '' | '^()$$') ;; *) echo "$$pkg $$dir";; esac; done
 
-# Of test/cluster, under the race detector run the files in which several clients work at once: it would find
-# nothing more in the others. WHOLE=1 runs all of them.
+# Of test/cluster and test/clients, under the race detector run the files in which several clients work at once: it
+# would find nothing more in the others, whose tests run without it. WHOLE=1 runs all of them.
 WHOLE ?=
 SEVERAL       = ^\s*go [a-zA-Z]|\.Go\(|\.Send\(
-ONE_AT_A_TIME = $(if $(WHOLE),echo /dev/null,grep -LE '$(SEVERAL)' test/cluster/*_test.go)
+ONE_AT_A_TIME = $(if $(WHOLE),echo /dev/null,grep -LE '$(SEVERAL)' $(1)/*_test.go)
 tests_of = awk '/^func Test/ { split($$2, name, "("); printf "%s^%s$$", sep, name[1]; sep = "|" } END { if (!sep) print "^$$" }' $(1)
+alone    = $(call tests_of,$$($(call ONE_AT_A_TIME,$(1))))
 
 # Tests of node with one client at a time, which change values at random, or in every way, or fill a node. The engine
 # checks every handle (checked); test/differential gives such commands to the binary.
@@ -49,7 +51,7 @@ ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis
 
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
 # twice, because cmd/dunlin needs its own form of all.
-quick lint unit race checked law portable macos raced-first raced-second raced-others raced-clusters clusters measured: export GOFLAGS += -pgo=off
+quick lint unit race checked law portable macos raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries libraries clusters measured: export GOFLAGS += -pgo=off
 
 GO_FILES = git ls-files --cached --others --exclude-standard -- '*.go'
 
@@ -66,12 +68,12 @@ build: ## build bin/dunlin, a static binary
 	@command -v go >/dev/null || { echo "missing: go 1.26 or newer (https://go.dev/dl)"; exit 1; }
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
-# Stages of `make test`. Of TWO two targets run at a time, the longest first; nothing else then needs the
-# processors. The tests of clusters mostly wait. Beside them BESIDE runs, at a low priority: it computes,
-# and what it measures is processor time. Those of MEASURED judge how long things take, and run one at a time.
+# Stages of `make test`. Of TWO and CLUSTERS two targets run at a time, the longest first; nothing else then needs the
+# processors, but for BESIDE: it computes at a low priority beside all tests of clusters, and what it measures is
+# processor time. Those of MEASURED judge how long things take, and run one at a time.
 FIRST    := build lint
 TWO      := raced-first raced-second raced-others unit portable page deployment
-CLUSTERS := raced-clusters clusters
+CLUSTERS := raced-clusters libraries raced-chaos clusters raced-libraries
 MEASURED := measured
 BESIDE   := law checked macos
 STAGE    = begin=$$SECONDS; echo "== $(1)"; $(MAKE) --no-print-directory $(2) $(1) || failed=1; echo "== $(1): $$((SECONDS - begin)) s"
@@ -209,14 +211,14 @@ have:
 .PHONY: unit
 unit:
 	go test -vet=off -p 1 -timeout 10m $$($(SEQUENTIAL))
-	files=$$($(CONCURRENT_TESTS)); \
-	  go test -vet=off -p 1 -run "$$($(call unraced,$$files))" -skip '$(ONE_CLIENT)' -timeout 10m $$($(CONCURRENT))
+	again=$$($(AGAIN)); files=$$(printf '%s/*_test.go ' $$(cut -d' ' -f2 <<<"$$again")); \
+	  go test -vet=off -p 1 -run "$$($(call unraced,$$files))" -skip '$(ONE_CLIENT)' -timeout 10m $$(cut -d' ' -f1 <<<"$$again")
 
 # Tests that measure allocations or load the whole Go tree skip themselves here: they look at -short
 # and at the race detector's build tag. With the tag checked, the engine checks every handle and
 # overwrites freed memory.
 .PHONY: race
-race: raced-first raced-second raced-others raced-clusters
+race: raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries
 RACED = CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 20m
 
 # Two processes run the tests of node, which take longest. What they share is compiled before: no commands, which would
@@ -233,17 +235,21 @@ raced-second: raced-built
 raced-others: raced-built # the last one, so that both processors are free
 	$(RACED) -p 2 $$($(CONCURRENT) | grep -v /node$$)
 
-.PHONY: raced-clusters
+.PHONY: raced-clusters raced-chaos raced-libraries
 raced-clusters:
-	$(RACED) -skip "$$($(call tests_of,$$($(ONE_AT_A_TIME))))" ./test/cluster
-	$(RACED) ./test/chaos ./test/clients ./test/differential
+	$(RACED) -skip "$$($(call alone,test/cluster))" ./test/cluster
+raced-chaos:
+	$(RACED) ./test/chaos ./test/differential
+raced-libraries:
+	$(RACED) -skip "$$($(call alone,test/clients))" ./test/clients
 
 # Tests of whole clusters that the race detector has not seen, or that it shortens.
-.PHONY: clusters
+.PHONY: libraries clusters
+libraries:
+	go test -vet=off -run "$$($(call unraced,test/clients/*_test.go))|$$($(call alone,test/clients))" -timeout 10m ./test/clients
 clusters:
-	go test -vet=off -timeout 10m ./test/clients
-	go test -vet=off -run "$$($(call unraced,test/cluster/*_test.go))|$$($(call tests_of,$$($(ONE_AT_A_TIME))))" -timeout 10m ./test/cluster
-	go test -vet=off -p 1 -timeout 10m ./test/differential ./test/soak
+	go test -vet=off -run "$$($(call unraced,test/cluster/*_test.go))|$$($(call alone,test/cluster))" -timeout 10m ./test/cluster
+	go test -vet=off -p 1 -run "$$($(call unraced,test/differential/*_test.go))|$$($(call tests_of,test/soak/*_test.go))" -timeout 10m ./test/differential ./test/soak
 
 # What a node's death or a cut costs the clients. Under the race detector test/chaos runs whole, but for the tests
 # that skip themselves there; without it those run, and test/scenarios does the same to nodes as the others.

@@ -284,7 +284,7 @@ func TestMetrics(t *testing.T) {
 		{`dunlin_loop_panics_total{`, 0},
 	}
 	missing := ""
-	harness.Eventually(t, 5*time.Second, "metrics count what was sent", func() bool {
+	harness.Eventually(t, harness.ReadyTimeout, "metrics count what was sent", func() bool {
 		s, missing = harness.Scrape(t, m.Admin), ""
 		for _, x := range want {
 			if got, ok := s.Sum(x.name); !ok || got != x.value {

@@ -56,7 +56,7 @@ func TestRotation(t *testing.T) {
 		renewals += 2
 		harness.Eventually(t, harness.ReadyTimeout, "all members have read the files", func() bool {
 			for _, m := range c.Members[:3] {
-				if n, _ := harness.Scrape(t, m.Admin).Sum("dunlin_credentials_renewals_total"); n < renewals {
+				if n, err := m.Figure("dunlin_credentials_renewals_total"); err != nil || n < renewals {
 					return false
 				}
 			}
