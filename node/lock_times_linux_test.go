@@ -200,6 +200,27 @@ func lockTimesOfHash(t *testing.T, act func(what string, f func())) {
 	})
 }
 
+// TestLockTimesOfSmallRecords measures for how long shards are locked when the limit falls while memory is full of
+// records of 24 bytes, of which there are thousands on a page.
+func TestLockTimesOfSmallRecords(t *testing.T) {
+	judgeLocks(t, func(t *testing.T, act func(what string, f func())) {
+		n := startNode(t, func(c *Config) { c.Memory, c.Shards = 32<<20, 2 }) // pages of 64 KiB
+		c := dial(t, n.Addr())
+		keys := 0
+		const atOnce = 1000
+		for !n.engine.IsTight() {
+			for range atOnce {
+				c.sendArgs([]byte("SET"), fmt.Appendf(nil, "k%08d", keys), []byte("value"))
+				keys++
+			}
+			for range atOnce {
+				c.read()
+			}
+		}
+		act("lowered limit", func() { c.want("CONFIG SET maxmemory 16mb", "OK") })
+	})
+}
+
 // fillHash makes a hash of n fields.
 func fillHash(t *testing.T, c *client, key string, n int) {
 	t.Helper()

@@ -30,6 +30,7 @@ var wallClocks = map[string]string{
 	"node/conn.go":                      "keys expire",
 	"node/gather_here.go":               "keys expire",
 	"node/gather_home.go":               "keys expire",
+	"node/gather_reserve_here.go":       "keys expire",
 	"node/gather_scratch.go":            "keys expire",
 	"node/replication.go":               "keys expire",
 	"node/server.go":                    "keys expire",
