@@ -102,6 +102,11 @@ func (m *Machine) lives(name string) bool {
 	return slices.ContainsFunc(m.alive, func(o ring.Member) bool { return o.Name() == name })
 }
 
+// isListed reports whether the table has the node.
+func (m *Machine) isListed(name string) bool {
+	return slices.ContainsFunc(m.view.Table.Nodes, func(o ring.Member) bool { return o.Name() == name })
+}
+
 // Install is the event that a table arrived. A table that is not newer than the present one is
 // ignored.
 func (m *Machine) Install(now time.Duration, t *ring.Table) {

@@ -366,8 +366,13 @@ func TestTakeIsAnsweredWhileHeirsWait(t *testing.T) {
 	}
 	r.m.Release(12)
 	r.m.Members(members("a@1"))
+	r.pass() // gossip may be wrong about b
+	r.want("")
+	r.heirs = nil
+	r.install(table(v, map[string]int{"a@1": all}, "a@1"))
+	r.want("obey:3/0+4096 barrier hand review settle:4096 refeed ask:b@2/0")
 	r.pass()
-	r.want("finish reply:12/0@2")
+	r.want("finish reply:12/0@3 settle:0 claim barrier refeed obey:3/4096+0")
 }
 
 // TestNoGossip: without word of members nobody is given up.
