@@ -29,7 +29,7 @@ const (
 type kept struct {
 	message *Message
 	epoch   uint64      // since which this node has had the channel
-	early   []*Receiver // those that have got it, and may follow all the same: by a pattern, or before they ended here
+	early   []*Receiver // those that have got it, and may follow all the same: see hasGot
 
 	// only are the receivers that have not got a message of the owner before. It is shown to nobody else. Who has got it
 	// is replaced by the zero Origin.
@@ -45,6 +45,17 @@ const (
 
 func (k *kept) size() int64 {
 	return k.message.size + receiverSize*int64(len(k.early)) + originSize*int64(len(k.only))
+}
+
+// hasGot reports whether a receiver has got the message ahead of the time when it follows: by a pattern, before it ended
+// here, or over an earlier connection. What was lost with that is a gap that its proxy knows of.
+func (k *kept) hasGot(rc *Receiver) bool {
+	return slices.ContainsFunc(k.early, func(other *Receiver) bool { return other == rc || other.isFormer(rc) })
+}
+
+// isFormer reports whether this was the receiver over an earlier connection.
+func (rc *Receiver) isFormer(now *Receiver) bool {
+	return rc.Origin == now.Origin && rc.Origin != (Origin{}) && !rc.standsIn && !now.standsIn && rc.closed.Load() && !now.closed.Load()
 }
 
 func (k *kept) isOf(kind pubsub.Kind, name []byte) bool {
@@ -97,7 +108,7 @@ func (s *stripe) replay(rc *Receiver, kind pubsub.Kind, name []byte, epoch uint6
 				k.only[i] = Origin{}
 				rc.push(k.message)
 			}
-		case k.epoch == epoch && !slices.Contains(k.early, rc):
+		case k.epoch == epoch && !k.hasGot(rc):
 			rc.push(k.message)
 		}
 	}
@@ -109,14 +120,24 @@ func (s *stripe) replay(rc *Receiver, kind pubsub.Kind, name []byte, epoch uint6
 func (b *Broker) endLocked(s *stripe, rc *Receiver, kind pubsub.Kind, name []byte) {
 	channel := s.topics[kind][string(name)]
 	switch i := slices.IndexFunc(channel, func(in interest) bool { return in.receiver == rc }); {
-	case isExpected(channel, rc):
-		s.replayNewest(rc, kind, name)
-	case i >= 0 && rc.Origin != (Origin{}):
+	case i >= 0 && !channel[i].ahead && rc.Origin != (Origin{}):
 		for i := range s.backlog {
-			if k := &s.backlog[i]; k.isOf(kind, name) && k.only == nil && !slices.Contains(k.early, rc) {
+			if k := &s.backlog[i]; k.isOf(kind, name) && k.only == nil && !k.hasGot(rc) {
 				k.early = append(k.early, rc)
 				b.keeping.Add(receiverSize)
 			}
+		}
+	case isExpected(channel, rc) && !rc.closed.Load():
+		s.replayNewest(rc, kind, name)
+	}
+}
+
+// endFormer ends what a receiver has of a channel over an earlier connection: Leave may not have come to that yet.
+// The stripe's lock is held.
+func (b *Broker) endFormer(s *stripe, rc *Receiver, kind pubsub.Kind, name []byte) {
+	for _, in := range s.topics[kind][string(name)] {
+		if in.receiver.isFormer(rc) {
+			b.endLocked(s, in.receiver, kind, name)
 		}
 	}
 }

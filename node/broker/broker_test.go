@@ -296,6 +296,79 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestFollowOverAnotherConnection: what a receiver has got over an earlier connection is not shown to it again, here nor
+// at the next owner, whether or not Leave has come to the channel meanwhile.
+func TestFollowOverAnotherConnection(t *testing.T) {
+	c := []byte("c")
+	for _, left := range []bool{false, true} {
+		b, _ := newBroker()
+		const epoch = 4
+		before, now := receiver(), receiver()
+		before.Origin, now.Origin = Origin{7, 0}, Origin{7, 0}
+		say := func(payload string, want int) {
+			t.Helper()
+			if n, ok := b.Publish(pubsub.Channel, c, []byte(payload), epoch); n != want || !ok {
+				t.Errorf("%s has %d subscribers, %v, want %d", payload, n, ok, want)
+			}
+		}
+		b.ListenAs(Live, before, pubsub.Channel, c, 2, epoch)
+		say("one", 2)
+		before.Close()
+		missed := []string{"three"}
+		if left {
+			b.Leave(before)
+			say("two", 0)
+			missed = []string{"two", "three"}
+		}
+		b.ListenAs(Ahead, now, pubsub.Channel, c, 1, epoch)
+		say("three", 1)
+		b.Leave(before)
+		say("four", 1)
+		b.ListenAs(Follow, now, pubsub.Channel, c, 1, epoch)
+		say("five", 1)
+		wantPayloads(t, now, append(missed, "four", "five")...)
+
+		now.Close() // and a third one is expected
+		third := receiver()
+		third.Origin = now.Origin
+		b.ListenAs(Ahead, third, pubsub.Channel, c, 1, epoch)
+		say("six", 1)
+		list, _, done := b.Missed(everything, func(string) uint64 { return epoch }, goOn)
+		if len(list) != 1 || string(list[0].Payload) != "six" {
+			t.Errorf("%d messages are missed, want the last one", len(list))
+		}
+		done()
+		for _, rc := range []*Receiver{now, third} {
+			b.Leave(rc)
+		}
+		if n := b.Topics(pubsub.Channel); n != 0 || b.room.used.Load() != 0 || b.keeping.Load() != 0 {
+			t.Errorf("%d channels, %d bytes and %d of the backlog stay", n, b.room.used.Load(), b.keeping.Load())
+		}
+	}
+}
+
+// TestFollowBehindABrokenConnection: what was handed over for a receiver that is to follow waits for it, though the
+// connection over which it has said so has broken.
+func TestFollowBehindABrokenConnection(t *testing.T) {
+	for _, left := range []bool{false, true} {
+		b, _ := newBroker()
+		const epoch = 4
+		c := []byte("c")
+		before, now := receiver(), receiver()
+		before.Origin, now.Origin = Origin{7, 0}, Origin{7, 0}
+		b.ListenAs(Ahead, before, pubsub.Channel, c, 1, epoch)
+		b.Miss(pubsub.Channel, c, []byte("one"), []Origin{now.Origin}, epoch)
+		b.Publish(pubsub.Channel, c, []byte("two"), epoch)
+		if before.Close(); left {
+			b.Leave(before)
+		}
+		b.ListenAs(Follow, now, pubsub.Channel, c, 1, epoch)
+		wantPayloads(t, now, "one", "two")
+		b.Leave(before)
+		b.Leave(now)
+	}
+}
+
 // A receiver whose pattern matches a channel that moves here gets each message once. While it is expected to follow,
 // messages wait for that, so that they do not overtake those of the node before.
 func TestFollowWithPattern(t *testing.T) {
