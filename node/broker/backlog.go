@@ -47,15 +47,12 @@ func (k *kept) size() int64 {
 	return k.message.size + receiverSize*int64(len(k.early)) + originSize*int64(len(k.only))
 }
 
-// hasGot reports whether a receiver has got the message ahead of the time when it follows: by a pattern, before it ended
-// here, or over an earlier connection. What was lost with that is a gap that its proxy knows of.
+// hasGot reports whether a receiver has got the message ahead of the time when it follows: by a pattern, or before it
+// ended here, maybe over an earlier connection.
 func (k *kept) hasGot(rc *Receiver) bool {
-	return slices.ContainsFunc(k.early, func(other *Receiver) bool { return other == rc || other.isFormer(rc) })
-}
-
-// isFormer reports whether this was the receiver over an earlier connection.
-func (rc *Receiver) isFormer(now *Receiver) bool {
-	return rc.Origin == now.Origin && rc.Origin != (Origin{}) && !rc.standsIn && !now.standsIn && rc.closed.Load() && !now.closed.Load()
+	return slices.ContainsFunc(k.early, func(other *Receiver) bool {
+		return other == rc || other.Origin == rc.Origin && rc.Origin != (Origin{})
+	})
 }
 
 func (k *kept) isOf(kind pubsub.Kind, name []byte) bool {
@@ -116,28 +113,20 @@ func (s *stripe) replay(rc *Receiver, kind pubsub.Kind, name []byte, epoch uint6
 }
 
 // endLocked is told that a receiver ends what it has of a channel. It may follow here again: the channel may have
-// moved away and come back meanwhile. The stripe's lock is held.
+// moved away and come back meanwhile. What a connection had that is closed may not have arrived: its proxy may have been
+// elsewhere, and knows of no gap here. The stripe's lock is held.
 func (b *Broker) endLocked(s *stripe, rc *Receiver, kind pubsub.Kind, name []byte) {
 	channel := s.topics[kind][string(name)]
 	switch i := slices.IndexFunc(channel, func(in interest) bool { return in.receiver == rc }); {
-	case i >= 0 && !channel[i].ahead && rc.Origin != (Origin{}):
+	case rc.closed.Load():
+	case isExpected(channel, rc):
+		s.replayNewest(rc, kind, name)
+	case i >= 0 && rc.Origin != (Origin{}):
 		for i := range s.backlog {
 			if k := &s.backlog[i]; k.isOf(kind, name) && k.only == nil && !k.hasGot(rc) {
 				k.early = append(k.early, rc)
 				b.keeping.Add(receiverSize)
 			}
-		}
-	case isExpected(channel, rc) && !rc.closed.Load():
-		s.replayNewest(rc, kind, name)
-	}
-}
-
-// endFormer ends what a receiver has of a channel over an earlier connection: Leave may not have come to that yet.
-// The stripe's lock is held.
-func (b *Broker) endFormer(s *stripe, rc *Receiver, kind pubsub.Kind, name []byte) {
-	for _, in := range s.topics[kind][string(name)] {
-		if in.receiver.isFormer(rc) {
-			b.endLocked(s, in.receiver, kind, name)
 		}
 	}
 }

@@ -108,7 +108,6 @@ func (b *Broker) Listen(rc *Receiver, kind pubsub.Kind, name []byte, count int) 
 	_, s := b.stripeOf(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.endFormer(s, rc, kind, name)
 	if count == 0 {
 		b.endLocked(s, rc, kind, name)
 	}
@@ -125,7 +124,6 @@ func (b *Broker) ListenAs(mode Mode, rc *Receiver, kind pubsub.Kind, name []byte
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	whole = true
-	b.endFormer(s, rc, kind, name)
 	if mode == Follow {
 		whole = s.replay(rc, kind, name, epoch)
 	}
@@ -160,7 +158,7 @@ func (rc *Receiver) note(kind pubsub.Kind, name []byte, count int) {
 func (s *stripe) listen(kind pubsub.Kind, name []byte, in interest) (by int64) {
 	old := s.topics[kind][string(name)]
 	before := len(old)
-	list := withInterest(replaceOthers(old, in.receiver), in)
+	list := withInterest(replaceStandIn(old, in.receiver), in)
 	switch {
 	case len(list) > 0 && s.topics[kind] == nil:
 		s.topics[kind] = map[string][]interest{string(name): list}

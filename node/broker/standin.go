@@ -152,14 +152,14 @@ func (s *stripe) expect(standIn *Receiver, t Told, epoch uint64) {
 	}
 }
 
-// replaceOthers drops the interests of a stand-in for the receiver, and of the receiver over an earlier connection, in the
-// memory of the list. A stand-in replaces one that is being forgotten, and is not dropped by that.
-func replaceOthers(list []interest, rc *Receiver) []interest {
+// replaceStandIn drops the interest of a stand-in for the receiver, in the memory of the list. A stand-in
+// replaces one that is being forgotten, and is not dropped by that.
+func replaceStandIn(list []interest, rc *Receiver) []interest {
 	if rc.Origin == (Origin{}) || rc.standsIn && rc.closed.Load() {
 		return list
 	}
 	return slices.DeleteFunc(list, func(in interest) bool {
-		return in.receiver.isFormer(rc) || in.receiver.standsIn && in.receiver != rc && in.receiver.Origin == rc.Origin
+		return in.receiver.standsIn && in.receiver != rc && in.receiver.Origin == rc.Origin
 	})
 }
 
