@@ -29,7 +29,7 @@ const (
 type kept struct {
 	message *Message
 	epoch   uint64      // since which this node has had the channel
-	early   []*Receiver // those that have got it, and may follow all the same: by a pattern, or before they ended here
+	early   []*Receiver // those that have got it, and may follow all the same: see hasGot
 
 	// only are the receivers that have not got a message of the owner before. It is shown to nobody else. Who has got it
 	// is replaced by the zero Origin.
@@ -45,6 +45,14 @@ const (
 
 func (k *kept) size() int64 {
 	return k.message.size + receiverSize*int64(len(k.early)) + originSize*int64(len(k.only))
+}
+
+// hasGot reports whether a receiver has got the message ahead of the time when it follows: by a pattern, or before it
+// ended here, maybe over an earlier connection.
+func (k *kept) hasGot(rc *Receiver) bool {
+	return slices.ContainsFunc(k.early, func(other *Receiver) bool {
+		return other == rc || other.Origin == rc.Origin && rc.Origin != (Origin{})
+	})
 }
 
 func (k *kept) isOf(kind pubsub.Kind, name []byte) bool {
@@ -97,7 +105,7 @@ func (s *stripe) replay(rc *Receiver, kind pubsub.Kind, name []byte, epoch uint6
 				k.only[i] = Origin{}
 				rc.push(k.message)
 			}
-		case k.epoch == epoch && !slices.Contains(k.early, rc):
+		case k.epoch == epoch && !k.hasGot(rc):
 			rc.push(k.message)
 		}
 	}
@@ -105,15 +113,17 @@ func (s *stripe) replay(rc *Receiver, kind pubsub.Kind, name []byte, epoch uint6
 }
 
 // endLocked is told that a receiver ends what it has of a channel. It may follow here again: the channel may have
-// moved away and come back meanwhile. The stripe's lock is held.
+// moved away and come back meanwhile. What a connection had that is closed may not have arrived: its proxy may have been
+// elsewhere, and knows of no gap here. The stripe's lock is held.
 func (b *Broker) endLocked(s *stripe, rc *Receiver, kind pubsub.Kind, name []byte) {
 	channel := s.topics[kind][string(name)]
 	switch i := slices.IndexFunc(channel, func(in interest) bool { return in.receiver == rc }); {
+	case rc.closed.Load():
 	case isExpected(channel, rc):
 		s.replayNewest(rc, kind, name)
 	case i >= 0 && rc.Origin != (Origin{}):
 		for i := range s.backlog {
-			if k := &s.backlog[i]; k.isOf(kind, name) && k.only == nil && !slices.Contains(k.early, rc) {
+			if k := &s.backlog[i]; k.isOf(kind, name) && k.only == nil && !k.hasGot(rc) {
 				k.early = append(k.early, rc)
 				b.keeping.Add(receiverSize)
 			}

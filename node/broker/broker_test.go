@@ -296,6 +296,71 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestFollowOverAnotherConnection: what a receiver has got before it ended is not shown to it again, here nor at the next
+// owner, over whichever connection it follows. What a connection had that broke may not have come: its proxy may have
+// forgotten it long before.
+func TestFollowOverAnotherConnection(t *testing.T) {
+	c := []byte("c")
+	for ended, want := range map[bool][]string{true: {"two"}, false: {"one", "two"}} {
+		for _, follows := range []bool{true, false} {
+			b, _ := newBroker()
+			const epoch = 4
+			before, now := receiver(), receiver()
+			before.Origin, now.Origin = Origin{7, 0}, Origin{7, 0}
+			b.ListenAs(Live, before, pubsub.Channel, c, 1, epoch)
+			b.Publish(pubsub.Channel, c, []byte("one"), epoch)
+			if ended {
+				b.Listen(before, pubsub.Channel, c, 0)
+			}
+			before.Close()
+			b.Publish(pubsub.Channel, c, []byte("two"), epoch)
+			b.Leave(before)
+			if follows {
+				b.ListenAs(Follow, now, pubsub.Channel, c, 1, epoch)
+				wantPayloads(t, now, want...)
+			} else {
+				b.ListenAs(Ahead, now, pubsub.Channel, c, 1, epoch)
+				list, _, done := b.Missed(everything, func(string) uint64 { return epoch }, goOn)
+				var missed []string
+				for _, m := range list {
+					missed = append(missed, string(m.Payload))
+				}
+				if !slices.Equal(missed, want) {
+					t.Errorf("the receiver misses %q, want %q", missed, want)
+				}
+				done()
+			}
+			b.Leave(now)
+			b.Forget()
+			if n := b.room.used.Load(); n != 0 || b.keeping.Load() != 0 {
+				t.Errorf("%d bytes stay charged, and %d in the backlog", n, b.keeping.Load())
+			}
+		}
+	}
+}
+
+// TestFollowBehindABrokenConnection: what was handed over for a receiver that is to follow waits for it, though the
+// connection over which it has said so has broken.
+func TestFollowBehindABrokenConnection(t *testing.T) {
+	for _, left := range []bool{false, true} {
+		b, _ := newBroker()
+		const epoch = 4
+		c := []byte("c")
+		before, now := receiver(), receiver()
+		before.Origin, now.Origin = Origin{7, 0}, Origin{7, 0}
+		b.ListenAs(Ahead, before, pubsub.Channel, c, 1, epoch)
+		b.Miss(pubsub.Channel, c, []byte("one"), []Origin{now.Origin}, epoch)
+		b.Publish(pubsub.Channel, c, []byte("two"), epoch)
+		if before.Close(); left {
+			b.Leave(before)
+		}
+		b.ListenAs(Follow, now, pubsub.Channel, c, 1, epoch)
+		wantPayloads(t, now, "one", "two")
+		b.Leave(before)
+		b.Leave(now)
+	}
+}
+
 // A receiver whose pattern matches a channel that moves here gets each message once. While it is expected to follow,
 // messages wait for that, so that they do not overtake those of the node before.
 func TestFollowWithPattern(t *testing.T) {

@@ -67,13 +67,12 @@ func (f *Following) Took(handed *ring.PartitionSet, by string) {
 }
 
 // IsWhole reports whether this node has what was published in a partition before it got it. Nothing was if it has the
-// partition since the cluster's first table, and what comes to a node that is about to get the partition it gets at once.
-// Only the owner before knows: a node that stood still may hand over to a later owner, and does not know what was
+// partition, which is its own, since the cluster's first table. Only the owner before knows: a node that stood still may hand over to a later owner, and does not know what was
 // published meanwhile.
 func (f *Following) IsWhole(v *ownership.View, p uint16) bool {
 	before := v.From[p]
 	if before == "" {
-		return !v.Owns(p) || v.Table.Since[p] <= firstEpoch
+		return v.Table.Since[p] <= firstEpoch
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
