@@ -279,14 +279,14 @@ law:
 portable:
 	go test -vet=off -tags portable -timeout 5m ./internal/mapping ./internal/netloop ./internal/tlsbridge ./cmd/dunlin
 
-# It is vetted and built for macOS. No file is for one kind of processor, so one is vetted.
+# It is vetted and built for macOS. No file is for one kind of processor, so one is enough.
 .PHONY: macos
 macos: export GOOS := darwin
+macos: export GOARCH := arm64
 macos: export CGO_ENABLED := 0
 macos:
-	GOARCH=arm64 go vet $$(GOARCH=arm64 go list -deps ./cmd/dunlin | grep "^$$(go list -m)/")
-	GOARCH=arm64 go build -o /dev/null ./cmd/dunlin
-	GOARCH=amd64 go build -o /dev/null ./cmd/dunlin
+	go vet $$(go list -deps ./cmd/dunlin | grep "^$$(go list -m)/")
+	go build -o /dev/null ./cmd/dunlin
 
 # The live page in a real browser. SCREENSHOTS=dir leaves pictures.
 .PHONY: page
