@@ -39,6 +39,7 @@ const (
 	errBadClaim         = "ERR cannot claim: malformed request, or not on a pipe"
 	errBadExec          = "ERR cannot execute transaction: malformed, or not of one slot"
 	errNoTicket         = "ERR there is no such ticket"
+	errServed           = "ERR the partition is served already: what is handed over comes too late"
 	errBadListen        = "ERR cannot listen: malformed request, or not on a pipe for that"
 	errSubscriberMember = "ERR a pipe does not subscribe: DUNLIN LISTEN does"
 	errSubscribeHere    = "ERR a node of a cluster of several serves shard channels only: use SSUBSCRIBE, or connect to a proxy"

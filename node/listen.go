@@ -88,7 +88,7 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 		if !b.Listen(of.receiver, kind, l.Name, l.Count) {
 			return member.TooMany
 		}
-	case !r.brokers(ring.PartitionOf(l.Name)) && !(had && r.mayPublish(ring.PartitionOf(l.Name))):
+	case !r.brokers(ring.PartitionOf(l.Name), mode) && !(had && mode == broker.Live && r.mayBroker(ring.PartitionOf(l.Name))):
 		return member.NotOwner
 	default:
 		answer = r.listenAs(of.receiver, mode, l)
@@ -110,7 +110,7 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 // handing over is noted, and asks again. For who follows later than backlogs are kept there may be a gap.
 func (r *request) listenAs(rc *broker.Receiver, mode broker.Mode, l *member.Listen) member.Heard {
 	p := ring.PartitionOf(l.Name)
-	late := mode == broker.Follow && r.view.Owns(p) && r.node.following.Since(r.view, p, r.worker.loop.Now()) == 0
+	late := mode == broker.Follow && r.node.following.Since(r.view, p, r.worker.loop.Now()) == 0
 	torn := mode == broker.Follow && r.Level() >= ring.HandedLevel && !r.node.following.IsWhole(r.view, p)
 	waits := torn && r.view.Standing[p] == ownership.Gained
 	if waits {
@@ -153,10 +153,23 @@ func (of *listener) count(l *member.Listen, had bool) {
 	}
 }
 
-// brokers reports whether this node is the broker of a partition's channels, or about to be.
-func (r *request) brokers(p uint16) bool {
-	v := r.view
-	return v.Standing[p] != ownership.Foreign || v.Table != nil && v.MoveTo[p] != ring.NoNode && int(v.MoveTo[p]) == v.Self
+// brokers reports whether this node is the broker of a partition's channels for who listens anew. If it is about to be, it
+// only takes counts ahead: who hears of the table first, or takes this node for a former process at its address, asks
+// again. While the owner before may still publish, who is live here alone would miss that.
+func (r *request) brokers(p uint16, mode broker.Mode) bool {
+	switch v := r.view; v.Standing[p] {
+	case ownership.Serving:
+		return true
+	case ownership.Gained:
+		return mode != broker.Live
+	default:
+		return mode == broker.Ahead && v.Table != nil && v.MoveTo[p] != ring.NoNode && int(v.MoveTo[p]) == v.Self
+	}
+}
+
+// mayBroker is brokers for who is live here.
+func (r *request) mayBroker(p uint16) bool {
+	return r.view.Standing[p] == ownership.Gained || r.mayPublish(p)
 }
 
 // mayPublish reports whether messages may still be published in a partition that this node has lost: by loops

@@ -161,6 +161,11 @@ func takeMissed(r *request) {
 		r.Fail(errBadListen)
 		return
 	}
+	p := ring.PartitionOf(m.Channel)
+	if v := r.node.view.Load(); v.Standing[p] == ownership.Serving && v.Began[p] >= epoch { // later messages may be on their way
+		r.Fail(errServed)
+		return
+	}
 	by := make([]broker.Origin, len(m.By))
 	for i, l := range m.By {
 		by[i] = broker.Origin(l)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/node/broker"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -194,6 +195,83 @@ func TestChannelsThatWereToCome(t *testing.T) {
 	m.gets(1, late, "new")
 }
 
+// TestListenAheadOfTheTable: who listens where a channel is about to come asks again until the table has come. Before
+// that messages may be published elsewhere.
+func TestListenAheadOfTheTable(t *testing.T) {
+	var mute atomic.Bool
+	m := startMoves(t, func(c *Config) {
+		c.Dialer = func(ctx context.Context, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+			return cutAtTake{conn, &mute}, err
+		}
+	})
+	m.listen(0, late, member.Live, member.Noted)
+	m.begin(0, 1)
+	m.listen(1, quick, member.Live, member.NotOwner)
+	m.listen(1, quick, member.Ahead, member.Noted)
+	m.gets(0, late)
+	m.listen(1, late, member.Follow, member.NotOwner)
+	mute.Store(true)
+	m.nodes[1].SetTable(m.table)
+	m.listen(1, 2, member.Live, member.NotOwner)
+	mute.Store(false)
+	install(t, m.table, m.nodes[:]...)
+	m.clients[1].want("PUBLISH "+m.channel+" one", "(integer) 1")
+	m.listen(1, late, member.Follow, member.Noted)
+	m.listen(1, quick, member.Follow, member.Noted)
+	m.gets(1, late, "one")
+	m.gets(1, quick, "one")
+}
+
+// TestListenLiveBeforeTheTable: a proxy takes the next owner for a former process at its address, and so listens before it
+// has the table. It ends that, and follows over the pipe of the next owner: it is shown nothing again.
+func TestListenLiveBeforeTheTable(t *testing.T) {
+	m := startMoves(t)
+	m.listen(0, late, member.Live, member.Noted)
+	m.move(0, 1)
+	m.gets(0, late)
+	m.listen(1, late, member.Live, member.Noted)
+	m.clients[1].want("PUBLISH "+m.channel+" one", "(integer) 1")
+	m.gets(1, late, "one")
+	delete(m.pipes, [2]int{1, late})
+	m.generation++
+	m.listen(1, late, member.Follow, member.Noted)
+	m.clients[1].want("PUBLISH "+m.channel+" two", "(integer) 1")
+	m.gets(1, late, "two")
+}
+
+// TestDataThatBeginsAnew: what was handed over for receivers of channels whose partition then begins anew does not come
+// behind what was published meanwhile.
+func TestDataThatBeginsAnew(t *testing.T) {
+	m := startMoves(t)
+	m.listen(0, late, member.Live, member.Noted)
+	m.move(0, 1)
+	m.gets(0, late)
+	m.nodes[1].broker.Miss(pubsub.Channel, []byte(m.channel), []byte("old"), []broker.Origin{{Boot: 7, Loop: late}}, m.table.Epoch)
+	m.table = altered(m.table, func(next *ring.Table) { next.Since[m.p] = next.Epoch })
+	install(t, m.table, m.nodes[:]...)
+	m.listen(1, late, member.Follow, member.Gapped)
+	m.gets(1, late)
+}
+
+// TestMissedComesLate: what is handed over when a node serves already is refused: it would come behind later messages.
+func TestMissedComesLate(t *testing.T) {
+	m := startMoves(t)
+	m.listen(0, late, member.Live, member.Noted)
+	m.move(0, 1)
+	m.gets(0, late)
+	m.listen(1, late, member.Follow, member.Noted)
+	m.clients[1].want("PUBLISH "+m.channel+" new", "(integer) 1")
+	peer := dial(t, m.nodes[1].Addr())
+	peer.sendRaw(member.AppendMissed(nil, m.table.Epoch, &member.Missed{
+		Channel: []byte(m.channel), Message: []byte("old"), By: []member.Loop{{Boot: 7, Loop: late}},
+	}))
+	if got, want := string(peer.read()), "-"+errServed+"\r\n"; got != want {
+		t.Errorf("a message that comes too late is answered by %q, want %q", got, want)
+	}
+	m.gets(1, late, "new")
+}
+
 // cutAtMissed is a connection that breaks when it is to hand over a message.
 type cutAtMissed struct{ net.Conn }
 
@@ -213,6 +291,8 @@ type moves struct {
 	p       uint16
 	channel string
 	pipes   map[[2]int]*client // by node and loop
+
+	generation int // of the pipes to come, beside 1
 }
 
 const late, quick = 0, 1 // the two loops
@@ -248,7 +328,7 @@ func (m *moves) listen(node, loop int, mode member.Mode, want member.Heard) {
 	at := m.pipes[[2]int{node, loop}]
 	if at == nil {
 		at = dial(m.t, m.nodes[node].Addr())
-		at.want(fmt.Sprintf("%s %d", pipeLine(7, loop, "listen", 1, 3), ring.Level), "OK later")
+		at.want(fmt.Sprintf("%s %d", pipeLine(7, loop, "listen", 1+m.generation, 3), ring.Level), "OK later")
 		m.pipes[[2]int{node, loop}] = at
 	}
 	at.sendRaw(member.AppendListen(nil, member.Listen{Mode: mode, Name: []byte(m.channel), Count: 1}))

@@ -80,14 +80,21 @@ func (p *nodePipe) hear(l *listening) {
 		n.listeners[p] = rc
 	}
 	v, at := n.looped, ring.PartitionOf(l.Name)
-	brokers := v.Standing[at] != ownership.Foreign || v.Table != nil && v.MoveTo[at] != ring.NoNode && int(v.MoveTo[at]) == v.Self
+	brokers, live := v.Standing[at] == ownership.Serving, broker.Mode(l.Mode) == broker.Live
+	switch {
+	case v.Standing[at] == ownership.Gained:
+		brokers = !live
+	case v.Standing[at] == ownership.Foreign && v.Table != nil:
+		comes := v.MoveTo[at] != ring.NoNode && int(v.MoveTo[at]) == v.Self
+		brokers = comes && (broker.Mode(l.Mode) == broker.Ahead || n.w.listenEarly)
+	}
 	had := rc.Count(pubsub.Channel, l.Name) > 0
 	answer := member.Noted
 	switch {
 	case l.Count == 0:
 		n.broker.Listen(rc, pubsub.Channel, l.Name, 0)
 		p.deliver()
-	case !brokers && !(had && v.Held.Has(at)):
+	case !brokers && !(had && live && (v.Held.Has(at) || v.Standing[at] == ownership.Gained)):
 		answer = member.NotOwner
 	default:
 		answer = p.listenAs(rc, l, at)
@@ -97,7 +104,7 @@ func (p *nodePipe) hear(l *listening) {
 
 func (p *nodePipe) listenAs(rc *broker.Receiver, l *listening, at uint16) member.Heard {
 	n, v, mode := p.n, p.n.looped, broker.Mode(l.Mode)
-	late := mode == broker.Follow && v.Owns(at) && n.following.Since(v, at, n.w.now) == 0
+	late := mode == broker.Follow && n.following.Since(v, at, n.w.now) == 0
 	torn := mode == broker.Follow && v.Table.Level >= ring.HandedLevel && !n.following.IsWhole(v, at) && !n.w.trustAnybody
 	waits := torn && v.Standing[at] == ownership.Gained
 	if waits {
@@ -147,7 +154,7 @@ func (n *node) obeyChannels(next *ownership.View) {
 	}
 	n.broker.Discard(func(channel string) bool {
 		p := ring.PartitionOf([]byte(channel))
-		return next.Owns(p) && !old.Owns(p)
+		return next.Began[p] != old.Began[p] && next.Owns(p)
 	}, old.Epoch())
 	if torn := n.following.Torn(old, next); !torn.Empty() && next.Table.Level >= ring.HandedLevel {
 		n.broker.Gap(func(channel string) uint64 {
@@ -267,6 +274,9 @@ func (to *channelsOf) tellMissed() {
 	m := to.missed[0]
 	to.missed = to.missed[1:]
 	to.tell(func(at *node) bool {
+		if p := to.n.w.tracked[m.place]; at.view.Standing[p] == ownership.Serving && at.view.Began[p] >= to.epoch {
+			return false
+		}
 		return at.broker.Miss(pubsub.Channel, []byte(m.channel), m.payload, m.by, to.epoch)
 	}, to.tellMissed)
 }

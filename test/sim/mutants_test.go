@@ -81,6 +81,7 @@ var broken = []brokenRule{
 	{"move elements between lists that others use", func(r *options) { r.moveUnheld, r.claims, r.moves = true, true, true }, nil},
 	{"follow a channel while the owner before may have more", func(r *options) { r.followEarly, r.channels, r.busy = true, true, true }, []mischief{joins, leaves}},
 	{"end at the owner before while that may publish", func(r *options) { r.endEarly, r.channels, r.busy = true, true, true }, []mischief{joins, leaves}},
+	{"listen where a channel is about to come", func(r *options) { r.listenEarly, r.channels, r.busy = true, true, true }, []mischief{joins, leaves}},
 	{"keep nothing for those who follow", func(r *options) { r.noBacklogs, r.channels, r.busy = true, true, true }, []mischief{joins, leaves}},
 	{"do not pass on what those have not got who have not followed", func(r *options) {
 		r.noMissed, r.channels, r.busy, r.restless = true, true, true, true

@@ -62,6 +62,7 @@ type rules struct {
 	takeFirst    bool // an element that is moved is taken before it is stored
 	followEarly  bool // proxies follow a channel while the owner before may have more
 	endEarly     bool // they end there while that may publish still
+	listenEarly  bool // nodes have who listens be live before they have the table
 	noBacklogs   bool // a new owner keeps nothing for those who follow
 	noMissed     bool // it does not pass on what they have not got
 	trustAnybody bool // it says that it has everything
