@@ -100,12 +100,12 @@ func (d *diver) addAny() {
 func (d *diver) wrong() {
 	word := fmt.Sprintf("nosuch%d", d.Rng.Uint64())
 	d.Add(func(reply []byte) {
-		if want := "-ERR unknown command '" + word + "', with args beginning with: \r\n"; string(reply) != want {
+		if want := "-ERR unknown command '" + word + "', with args beginning with: \r\n"; string(reply) != want && !isCut(reply) {
 			d.X.Violate("%s: %s answers %.80q", d.name, word, reply)
 		}
 	}, word)
 	d.Add(func(reply []byte) {
-		if want := "-ERR wrong number of arguments for 'get' command\r\n"; string(reply) != want {
+		if want := "-ERR wrong number of arguments for 'get' command\r\n"; string(reply) != want && !isCut(reply) {
 			d.X.Violate("%s: GET without a key answers %.80q", d.name, reply)
 		}
 	}, "GET")

@@ -2,12 +2,10 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
-	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
@@ -92,37 +90,13 @@ func (x *Rig) replaceProxy(m *harness.Member, replace func()) {
 	m.WaitReady()
 	x.T.Logf("%-30s ready again after %4d ms", "upgrade of "+m.ID, time.Since(begin).Milliseconds())
 	for _, s := range mine {
-		x.reconnect(s)
+		if err := s.reconnect(); err != nil {
+			x.T.Fatalf("%s cannot connect to the new proxy: %v", s.name, err)
+		}
 		s.busy.Unlock()
 	}
 	x.converge("upgrade of " + m.ID)
 	x.servedAgain("upgrade of " + m.ID)
-}
-
-// reconnect gives an idle session a new connection with the same protocol version and database.
-func (x *Rig) reconnect(s *Session) {
-	x.T.Helper()
-	l, err := harness.DialLink(s.at.Addr)
-	if err != nil {
-		x.T.Fatal(err)
-	}
-	x.T.Cleanup(func() { l.Conn.Close() })
-	s.Link = l
-	var lines []string
-	if s.version == resp.RESP3 {
-		lines = append(lines, "HELLO 3\r\n")
-	}
-	if s.selected != 0 {
-		lines = append(lines, fmt.Sprintf("SELECT %d\r\n", s.selected))
-	}
-	for _, line := range lines {
-		if err = l.Send([]byte(line)); err == nil {
-			_, err = l.Receive(time.Now().Add(harness.AnswerTime))
-		}
-		if err != nil {
-			x.T.Fatalf("%s cannot connect to the new proxy: %v", s.name, err)
-		}
-	}
 }
 
 // atLevel reports whether the tables of all nodes have the level.
