@@ -302,7 +302,7 @@ func (l *listening) settleChannel(t *topic) {
 			l.end(at)
 		}
 	}
-	moved := t.last != nil && (t.last != owner || t.ended)
+	moved := owner != nil && t.hasMoved(owner)
 	switch {
 	case owner == nil:
 		l.block(t)
@@ -314,6 +314,13 @@ func (l *listening) settleChannel(t *topic) {
 	if heir != nil && heir != owner {
 		l.tell(t, heir, member.Ahead)
 	}
+}
+
+// hasMoved reports whether the owner has what was published between the end of the topic at the node before and now. The
+// process that was at the owner's address before may have been the owner itself, which has come back and sent what it
+// published, until that connection broke: then the worker goes on behind the gap that it has counted.
+func (t *topic) hasMoved(owner *order.Node) bool {
+	return t.last != nil && (t.ended || t.last != owner && t.last.Member.Addr != owner.Member.Addr)
 }
 
 // answer answers the changes that all brokers of the topic have acknowledged.

@@ -195,3 +195,47 @@ func TestListeningFollowsBack(t *testing.T) {
 		}
 	}
 }
+
+// TestListeningToAnotherProcess: a node comes back at its address, and the proxy listens to it ahead of the table, as to
+// the process before. When that connection has broken, too, the proxy does not follow: it would be shown again what it has
+// heard.
+func TestListeningToAnotherProcess(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	n := c.nodes[0]
+	var mu sync.Mutex
+	var said []string
+	n.set(func(n *fakeNode) {
+		n.listen = func(args []string) member.Heard {
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, strings.Join(args[1:], " "))
+			return member.Noted
+		}
+	})
+	times := func(line string) (times int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, other := range said {
+			if other == line {
+				times++
+			}
+		}
+		return times
+	}
+	c.level = ring.PubSubLevel
+	c.route(func(int) int { return 0 })
+	s := c.dial()
+	s.send("SUBSCRIBE c")
+	s.want("*3 $9 subscribe $1 c :1")
+	n.cut()
+	eventually(t, "it listens again", func() bool { return times("0 c 1") == 2 })
+	n.set(func(n *fakeNode) { n.name = "n9" })
+	c.route(func(int) int { return 0 })
+	n.cut()
+	other := c.dial()
+	other.send("SUBSCRIBE c")
+	other.want("*3 $9 subscribe $1 c :1")
+	if times("2 c 1")+times("2 c 2") > 0 {
+		t.Errorf("it says %q, and must not follow", said)
+	}
+}

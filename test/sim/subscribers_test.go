@@ -44,7 +44,7 @@ type topic struct {
 	begun  bool
 	first  bool // it has heard something
 	next   int  // of world.published, behind what it has heard
-	gapped bool // a gap was counted since
+	missed int  // of world.published: what comes before may be missing, for a gap was counted
 }
 
 // tie is what a node knows of a topic.
@@ -110,7 +110,7 @@ func (t *topic) settle() {
 		}
 	}
 	waits = waits && !l.x.w.followEarly
-	moved := t.last != nil && (t.last != owner || t.ended)
+	moved := owner != nil && t.hasMoved(owner)
 	switch {
 	case owner == nil:
 		t.look(listenPause)
@@ -122,6 +122,11 @@ func (t *topic) settle() {
 	if heir != nil && heir != owner {
 		t.tell(heir, member.Ahead)
 	}
+}
+
+// hasMoved reports whether the owner has what was published since the topic was ended at the node before.
+func (t *topic) hasMoved(owner *order.Node) bool {
+	return t.last != nil && (t.ended || t.last != owner && t.last.Member.Addr != owner.Member.Addr)
 }
 
 // end ends what the proxy has at a node that is not the owner any more, once that does not publish.
@@ -189,14 +194,18 @@ func (at *tie) Done(_ int32, reply []byte) {
 		t.ended = t.ended || at.live
 		t.drop(at)
 	default:
+		w := t.of.x.w
 		if heard == member.Gapped && !t.gap {
-			t.of.x.w.checkGap(t)
+			w.checkGap(t)
 		}
 		if at.told = true; at.mode != member.Ahead {
+			if t.gap {
+				t.missed = len(w.published[t.k])
+			}
 			at.live, t.last, t.ended, t.gap = true, at.node, false, false
 			if !t.begun {
-				t.begun, t.next = true, len(t.of.x.w.published[t.k])
-				t.of.x.w.tracef("%s listens to %d", t.of.x.p.name, t.k)
+				t.begun, t.next = true, len(w.published[t.k])
+				w.tracef("%s listens to %d", t.of.x.p.name, t.k)
 			}
 		}
 	}
@@ -220,7 +229,7 @@ func (t *topic) forgetVoid() {
 	for _, at := range slices.Clone(t.ties) {
 		if p := at.node.Pipe(listenLane); (at.told || at.asking) && (p.Attempt() != at.attempt || !p.IsOpen()) {
 			if at.live {
-				t.gap, t.gapped = true, true
+				t.gap = true
 			}
 			t.drop(at)
 		}
@@ -243,7 +252,7 @@ func (l *ears) lost() {
 
 // checkGap counts a gap, and checks that something bad has happened.
 func (w *world) checkGap(t *topic) {
-	t.gapped = true
+	t.missed = len(w.published[t.k])
 	recently := func(at time.Duration) bool { return at != 0 && w.now-at < gapMemory }
 	excuse := w.apart() || recently(w.lastReset) || recently(w.untold) || recently(w.proxyCut) || slices.ContainsFunc(w.procs, w.wasHurt)
 	if !excuse {
@@ -258,21 +267,21 @@ func (l *ears) heard(m message) {
 	switch p := w.published[m.place][at]; {
 	case !p.sure:
 	case w.apart(): // who comes from the other side of a split is shown again what is kept here
-		t.next, t.gapped = max(t.next, at+1), true
+		t.next, t.missed = max(t.next, at+1), len(w.published[m.place])
 	case !t.begun, !t.first && at < t.next: // published before the answer came
 		t.begun, t.first, t.next = true, true, at+1
 	case at < t.next:
 		w.violate("%s hears message %d of %d again, or behind a later one", l.x.p.name, m.id, m.place)
 	default:
 		w.checkHeard(t, at)
-		t.first, t.next, t.gapped = true, at+1, false
+		t.first, t.next = true, at+1
 	}
 }
 
 // checkHeard checks that a subscriber has heard what was published before a place, or knows of a gap.
 func (w *world) checkHeard(t *topic, before int) {
-	for _, p := range w.published[t.k][t.next:before] {
-		if p.sure && !t.gapped {
+	for i, p := range w.published[t.k][t.next:before] {
+		if p.sure && !t.gap && t.next+i >= t.missed {
 			w.violate("%s does not hear message %d of %d, and counts no gap", t.of.x.p.name, p.id, t.k)
 		}
 	}
