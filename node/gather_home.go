@@ -90,7 +90,8 @@ func (x *home) enter() (other *engine.Hold, early bool, err error) {
 	return e.other, e.early, e.err
 }
 
-// holding says what became of an attempt to hold a partition in a goroutine. It is held if the others are not set.
+// holding says what became of an attempt to hold a partition in a goroutine. It is held if the
+// others are not set.
 type holding struct {
 	hold  *engine.Hold
 	view  *ownership.View
@@ -99,8 +100,8 @@ type holding struct {
 	err   error        // errNotHome, or the keys of the database lie elsewhere
 }
 
-// holdHere holds the partition of a section, unless somebody else does, the node does not serve it, or the keys of the
-// database lie elsewhere. fences is Node.fences from before.
+// holdHere holds the partition of a section, unless somebody else does, the node does not serve it,
+// or the keys of the database lie elsewhere. fences is Node.fences from before.
 //
 // No barrier waits for a goroutine: a table may take the partition while the hold begins. But
 // whoever obeys a table first publishes its view, and then looks for holds. So either the hold is

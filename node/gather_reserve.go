@@ -47,7 +47,8 @@ type reserving struct {
 	broken bool // it is not in step, or what was changed there is to be undone
 }
 
-// reserver is a connection to a node, which may be of use behind the end, or this node (reservedHere).
+// reserver is a connection to a node, which may be of use behind the end, or this node
+// (reservedHere).
 type reserver interface {
 	Reserve(database uint8, args ...[]byte) (reply []byte, err error)
 	Within(further member.Further, args ...[]byte) (reply []byte, err error)

@@ -13,9 +13,9 @@ import (
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// reservedHere are partitions of this node that are reserved for a command which this node executes. It answers as
-// another node does to RESERVE, WITHIN and RELEASE, and holds partitions for as long at most. No connection is needed
-// for that, and no loop.
+// reservedHere are partitions of this node that are reserved for a command which this node
+// executes. It answers as another node does to RESERVE, WITHIN and RELEASE, and holds partitions
+// for as long at most. No connection is needed for that, and no loop.
 type reservedHere struct {
 	run *gatherRun
 	ctx context.Context
@@ -34,7 +34,8 @@ func (a *attempt) newReservedHere() *reservedHere {
 // refusedHere is the error with which another node's answer would be returned.
 func refusedHere(text string) error { return &member.Refusal{Text: text} }
 
-// Reserve holds the partition of a command's keys, as soon as nobody else does, and executes the command there.
+// Reserve holds the partition of a command's keys, as soon as nobody else does, and executes the
+// command there.
 func (v *reservedHere) Reserve(database uint8, args ...[]byte) (reply []byte, err error) {
 	p, ok := reservable(args)
 	if !ok {
@@ -46,8 +47,8 @@ func (v *reservedHere) Reserve(database uint8, args ...[]byte) (reply []byte, er
 	return v.execute(p, args, member.GoesOn)
 }
 
-// Within executes a command in a partition that is reserved. If there is no time for that, the partition is not
-// reserved any more.
+// Within executes a command in a partition that is reserved. If there is no time for that, the
+// partition is not reserved any more.
 func (v *reservedHere) Within(further member.Further, args ...[]byte) (reply []byte, err error) {
 	p, ok := reservable(args)
 	if !ok {
@@ -128,7 +129,8 @@ func (v *reservedHere) execute(p uint16, args [][]byte, further member.Further) 
 	return reply, err
 }
 
-// executeIn executes a command in a partition that is reserved. The partition may not be reserved behind that.
+// executeIn executes a command in a partition that is reserved. The partition may not be reserved
+// behind that.
 func (v *reservedHere) executeIn(h *reservation, args [][]byte, further member.Further) (reply []byte, err error) {
 	v.executes = true
 	size, refusal := v.begin(h, args)
@@ -148,14 +150,16 @@ func (v *reservedHere) executeIn(h *reservation, args [][]byte, further member.F
 	return reply, nil
 }
 
-// Release ends all reservations, and keeps what was stored there. It returns how many partitions that were.
+// Release ends all reservations, and keeps what was stored there. It returns how many partitions
+// that were.
 func (v *reservedHere) Release() (partitions int, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.endAll(v.isGood), nil
 }
 
-// endAll ends all reservations, and keeps what was stored there if keep says so. It returns in how many.
+// endAll ends all reservations, and keeps what was stored there if keep says so. It returns in how
+// many.
 func (v *reservedHere) endAll(keep func(h *reservation) bool) (kept int) {
 	for len(v.all) > 0 {
 		h := v.all[len(v.all)-1]

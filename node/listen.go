@@ -107,7 +107,8 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 }
 
 // listenAs carries out a LISTEN to a channel. Who follows while the owner before may still be
-// handing over is noted, and asks again. For who follows later than backlogs are kept there may be a gap.
+// handing over is noted, and asks again. For who follows later than backlogs are kept there may be
+// a gap.
 func (r *request) listenAs(rc *broker.Receiver, mode broker.Mode, l *member.Listen) member.Heard {
 	p := ring.PartitionOf(l.Name)
 	late := mode == broker.Follow && r.node.following.Since(r.view, p, r.worker.loop.Now()) == 0
@@ -153,9 +154,10 @@ func (of *listener) count(l *member.Listen, had bool) {
 	}
 }
 
-// brokers reports whether this node is the broker of a partition's channels for who listens anew. If it is about to be, it
-// only takes counts ahead: who hears of the table first, or takes this node for a former process at its address, asks
-// again. While the owner before may still publish, who is live here alone would miss that.
+// brokers reports whether this node is the broker of a partition's channels for who listens anew.
+// If it is about to be, it only takes counts ahead: who hears of the table first, or takes this
+// node for a former process at its address, asks again. While the owner before may still publish,
+// who is live here alone would miss that.
 func (r *request) brokers(p uint16, mode broker.Mode) bool {
 	switch v := r.view; v.Standing[p] {
 	case ownership.Serving:

@@ -200,8 +200,8 @@ func lockTimesOfHash(t *testing.T, act func(what string, f func())) {
 	})
 }
 
-// TestLockTimesOfSmallRecords measures for how long shards are locked when the limit falls while memory is full of
-// records of 24 bytes, of which there are thousands on a page.
+// TestLockTimesOfSmallRecords measures for how long shards are locked when the limit falls while
+// memory is full of records of 24 bytes, of which there are thousands on a page.
 func TestLockTimesOfSmallRecords(t *testing.T) {
 	judgeLocks(t, func(t *testing.T, act func(what string, f func())) {
 		n := startNode(t, func(c *Config) { c.Memory, c.Shards = 32<<20, 2 }) // pages of 64 KiB

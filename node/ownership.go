@@ -172,8 +172,8 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	}
 }
 
-// discardLocked drops what was handed over of the channels that the next view brings, or begins anew, when they were to
-// come here before: they have been elsewhere since.
+// discardLocked drops what was handed over of the channels that the next view brings, or begins
+// anew, when they were to come here before: they have been elsewhere since.
 func (n *Node) discardLocked(next *ownership.View) {
 	old := n.view.Load()
 	if !n.broker.Keeps() {

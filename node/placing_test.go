@@ -126,8 +126,9 @@ func TestPinning(t *testing.T) {
 	other.want("SET k v", "OK")
 }
 
-// TestPinningWhatCannotBeSelected: CONFIG SET refuses databases that no client can select, as the flag does. What a
-// member with more databases has pinned is applied nevertheless, and can be taken back.
+// TestPinningWhatCannotBeSelected: CONFIG SET refuses databases that no client can select, as the
+// flag does. What a member with more databases has pinned is applied nevertheless, and can be taken
+// back.
 func TestPinningWhatCannotBeSelected(t *testing.T) {
 	n := startLeveled(t, func(c *Config) { c.Databases = 9 })
 	s := &settingsOf{n: n}

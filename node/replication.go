@@ -71,8 +71,8 @@ func (n *Node) window() int {
 // gives up after d.
 func (n *Node) Hurry(d time.Duration) { n.senders.Hurry(d) }
 
-// EndStreams ends what this node sends to other nodes, for good: they are about to end with it, and nobody is left who
-// needs that.
+// EndStreams ends what this node sends to other nodes, for good: they are about to end with it, and
+// nobody is left who needs that.
 func (n *Node) EndStreams() { n.senders.End() }
 
 // handOver is what one table has taken from this node, until the new owners have it.
@@ -159,8 +159,8 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 	}
 }
 
-// addChannels sets whose channels the hand-over takes along: those of what is handed over, and of the partitions that
-// this node has lost unserved.
+// addChannels sets whose channels the hand-over takes along: those of what is handed over, and of
+// the partitions that this node has lost unserved.
 func (h *handOver) addChannels(t *ring.Table, unserved ring.PartitionSet) {
 	h.channels = unserved
 	for p := range uint16(ring.Partitions) {

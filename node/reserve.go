@@ -33,8 +33,8 @@ const (
 	errLong       = "CROSSSLOT the element is longer than 64 KiB, and the keys lie in several slots: give them a common hash tag"
 )
 
-// reservations are partitions that this node holds for a command over several slots (internal/member). What is changed
-// in one reaches others, and copies, when its hold ends.
+// reservations are partitions that this node holds for a command over several slots
+// (internal/member). What is changed in one reaches others, and copies, when its hold ends.
 type reservations struct {
 	hand
 	all  []*reservation
@@ -42,8 +42,8 @@ type reservations struct {
 	undo bool         // what is executed is heard by nobody
 }
 
-// reserved is what a connection has reserved, for a command that another node executes. It belongs to the connection's
-// loop, but while it is busy.
+// reserved is what a connection has reserved, for a command that another node executes. It belongs
+// to the connection's loop, but while it is busy.
 type reserved struct {
 	*reservations
 	cn    *conn
@@ -199,7 +199,8 @@ func (n *Node) giveReservations(v *reservations) {
 	n.gathers.reserved.Put(v)
 }
 
-// newReservation returns that of the partition that is held since a time. fences is Node.fences as of then.
+// newReservation returns that of the partition that is held since a time. fences is Node.fences as
+// of then.
 func (n *Node) newReservation(hold *engine.Hold, now int64, fences uint64) *reservation {
 	return &reservation{
 		hold: hold, section: hold.Section(), now: now,
@@ -239,8 +240,8 @@ func (v *reservations) enter(h *reservation) {
 	v.Partition, v.Database, v.Now = engine.PartitionOf(h.section), engine.DatabaseOf(h.section), h.now
 }
 
-// begin begins a command in a partition, and returns what it takes. If that is refused, the partition may not be
-// reserved any more.
+// begin begins a command in a partition, and returns what it takes. If that is refused, the
+// partition may not be reserved any more.
 func (v *reservations) begin(h *reservation, args [][]byte) (size int64, refusal string) {
 	if !v.isGood(h) {
 		v.end(h, false)

@@ -15,8 +15,8 @@ import (
 
 func spelled(line string) (args [][]byte) { return bytes.Fields([]byte(line)) }
 
-// reserveRig is a node in which partitions are reserved, for another node's command or one of its own, and a connection
-// of a client.
+// reserveRig is a node in which partitions are reserved, for another node's command or one of its
+// own, and a connection of a client.
 type reserveRig struct {
 	t    *testing.T
 	node *Node

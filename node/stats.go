@@ -99,7 +99,8 @@ type TrackingStats struct {
 	Overflows             uint64 // times that more was to be told than is queued, so that clients forgot everything
 }
 
-// Stats gathers the numbers from the loops. It fails if a loop does not answer in time (netloop.Config.Answer).
+// Stats gathers the numbers from the loops. It fails if a loop does not answer in time
+// (netloop.Config.Answer).
 func (n *Node) Stats() (Stats, error) {
 	s, _, err := n.gatherStats()
 	return s, err

@@ -14,7 +14,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestTimeLawOfBatches: a batch of another node, full of the shortest elements, keeps no command waiting.
+// TestTimeLawOfBatches: a batch of another node, full of the shortest elements, keeps no command
+// waiting.
 func TestTimeLawOfBatches(t *testing.T) {
 	if !locksAreTimed {
 		t.Skip("locks are not timed")

@@ -127,8 +127,8 @@ func TestGapOfChannelsThatMoveTwice(t *testing.T) {
 	}
 }
 
-// TestUnservedPartitionsPassOnListeners: a channel moves on before its owner has served it. The next owner has what was
-// handed over there, and tells nobody of a gap.
+// TestUnservedPartitionsPassOnListeners: a channel moves on before its owner has served it. The
+// next owner has what was handed over there, and tells nobody of a gap.
 func TestUnservedPartitionsPassOnListeners(t *testing.T) {
 	var mute atomic.Bool
 	m := startMoves(t, func(c *Config) {
@@ -171,8 +171,8 @@ func (c cutAtTake) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestChannelsThatWereToCome: what a node was handed of a channel that then went elsewhere neither counts nor comes when
-// the channel comes here later.
+// TestChannelsThatWereToCome: what a node was handed of a channel that then went elsewhere neither
+// counts nor comes when the channel comes here later.
 func TestChannelsThatWereToCome(t *testing.T) {
 	m := startMoves(t)
 	m.listen(0, late, member.Live, member.Noted)
@@ -195,8 +195,8 @@ func TestChannelsThatWereToCome(t *testing.T) {
 	m.gets(1, late, "new")
 }
 
-// TestListenAheadOfTheTable: who listens where a channel is about to come asks again until the table has come. Before
-// that messages may be published elsewhere.
+// TestListenAheadOfTheTable: who listens where a channel is about to come asks again until the
+// table has come. Before that messages may be published elsewhere.
 func TestListenAheadOfTheTable(t *testing.T) {
 	var mute atomic.Bool
 	m := startMoves(t, func(c *Config) {
@@ -223,8 +223,9 @@ func TestListenAheadOfTheTable(t *testing.T) {
 	m.gets(1, quick, "one")
 }
 
-// TestListenLiveBeforeTheTable: a proxy takes the next owner for a former process at its address, and so listens before it
-// has the table. It ends that, and follows over the pipe of the next owner: it is shown nothing again.
+// TestListenLiveBeforeTheTable: a proxy takes the next owner for a former process at its address,
+// and so listens before it has the table. It ends that, and follows over the pipe of the next
+// owner: it is shown nothing again.
 func TestListenLiveBeforeTheTable(t *testing.T) {
 	m := startMoves(t)
 	m.listen(0, late, member.Live, member.Noted)
@@ -240,8 +241,8 @@ func TestListenLiveBeforeTheTable(t *testing.T) {
 	m.gets(1, late, "two")
 }
 
-// TestDataThatBeginsAnew: what was handed over for receivers of channels whose partition then begins anew does not come
-// behind what was published meanwhile.
+// TestDataThatBeginsAnew: what was handed over for receivers of channels whose partition then
+// begins anew does not come behind what was published meanwhile.
 func TestDataThatBeginsAnew(t *testing.T) {
 	m := startMoves(t)
 	m.listen(0, late, member.Live, member.Noted)
@@ -254,7 +255,8 @@ func TestDataThatBeginsAnew(t *testing.T) {
 	m.gets(1, late)
 }
 
-// TestMissedComesLate: what is handed over when a node serves already is refused: it would come behind later messages.
+// TestMissedComesLate: what is handed over when a node serves already is refused: it would come
+// behind later messages.
 func TestMissedComesLate(t *testing.T) {
 	m := startMoves(t)
 	m.listen(0, late, member.Live, member.Noted)
@@ -380,7 +382,8 @@ func (m *moves) publish(node int, messages ...string) {
 	}
 }
 
-// TestLateFollowers: who follows when the next owner has forgotten what was published there is told of a gap.
+// TestLateFollowers: who follows when the next owner has forgotten what was published there is told
+// of a gap.
 func TestLateFollowers(t *testing.T) {
 	m := startMoves(t)
 	m.listen(0, late, member.Live, member.Noted)

@@ -99,7 +99,8 @@ func (s *client) selected(executed bool) {
 	}
 }
 
-// isExecuted reports whether a reply says that EXEC was executed: it is an array, and not null, or an error that says so.
+// isExecuted reports whether a reply says that EXEC was executed: it is an array, and not null, or
+// an error that says so.
 func isExecuted(reply []byte) bool {
 	if resp.IsError(reply) {
 		return bytes.Contains(reply, []byte("executed, but"))

@@ -250,7 +250,8 @@ func TestSelectInRelaxedTransaction(t *testing.T) {
 	cl.want("*2 $1 2 $1 2", "+OK", "*2 $-1 $1 1", "+OK", "*2 $1 0 $-1")
 }
 
-// TestSelectWithoutReply: a transaction that was executed has selected its database, although its reply is an error.
+// TestSelectWithoutReply: a transaction that was executed has selected its database, although its
+// reply is an error.
 func TestSelectWithoutReply(t *testing.T) {
 	a, b := key(0, 2), key(1, 2)
 	const full = "-ERR executed, but the replies of the transaction would be too large"

@@ -316,9 +316,10 @@ func (l *listening) settleChannel(t *topic) {
 	}
 }
 
-// hasMoved reports whether the owner has what was published between the end of the topic at the node before and now. The
-// process that was at the owner's address before may have been the owner itself, which has come back and sent what it
-// published, until that connection broke: then the worker goes on behind the gap that it has counted.
+// hasMoved reports whether the owner has what was published between the end of the topic at the
+// node before and now. The process that was at the owner's address before may have been the owner
+// itself, which has come back and sent what it published, until that connection broke: then the
+// worker goes on behind the gap that it has counted.
 func (t *topic) hasMoved(owner *order.Node) bool {
 	return t.last != nil && (t.ended || t.last != owner && t.last.Member.Addr != owner.Member.Addr)
 }

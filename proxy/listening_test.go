@@ -196,9 +196,9 @@ func TestListeningFollowsBack(t *testing.T) {
 	}
 }
 
-// TestListeningToAnotherProcess: a node comes back at its address, and the proxy listens to it ahead of the table, as to
-// the process before. When that connection has broken, too, the proxy does not follow: it would be shown again what it has
-// heard.
+// TestListeningToAnotherProcess: a node comes back at its address, and the proxy listens to it
+// ahead of the table, as to the process before. When that connection has broken, too, the proxy
+// does not follow: it would be shown again what it has heard.
 func TestListeningToAnotherProcess(t *testing.T) {
 	c := newCluster(t, 1, oneLoop(t))
 	n := c.nodes[0]

@@ -10,8 +10,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestCountedIsHeard: a node counts a subscription as soon as it knows of it. What it publishes from then on is shown
-// behind the answer to the subscription, which comes when all nodes know of it, unless one refuses it.
+// TestCountedIsHeard: a node counts a subscription as soon as it knows of it. What it publishes
+// from then on is shown behind the answer to the subscription, which comes when all nodes know of
+// it, unless one refuses it.
 func TestCountedIsHeard(t *testing.T) {
 	for _, x := range []struct {
 		commands string

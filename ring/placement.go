@@ -16,7 +16,8 @@ func (s Databases) Has(database uint8) bool { return s>>(database%MaxDatabases)&
 // With returns the set with one more database.
 func (s Databases) With(database uint8) Databases { return s | 1<<database }
 
-// CheckSelectable returns an error if the set has databases that no client can select, of which there are n.
+// CheckSelectable returns an error if the set has databases that no client can select, of which
+// there are n.
 func (s Databases) CheckSelectable(n int) error {
 	if s>>n == 0 {
 		return nil

@@ -28,8 +28,8 @@ const (
 	maxClients = "12000"
 	// backends is how many nodes each kind of proxy has.
 	backends = 3
-	// singleMemory is the limit of a node without a proxy: one value may take a quarter of it, as a stream of 10
-	// million entries does.
+	// singleMemory is the limit of a node without a proxy: one value may take a quarter of it, as a
+	// stream of 10 million entries does.
 	singleMemory = "4gb"
 )
 

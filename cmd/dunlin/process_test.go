@@ -221,7 +221,8 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestLocalEndsInPeace: a whole cluster that ends warns of nothing, though its nodes end one after the other.
+// TestLocalEndsInPeace: a whole cluster that ends warns of nothing, though its nodes end one after
+// the other.
 func TestLocalEndsInPeace(t *testing.T) {
 	c := startChild(t, "local", "--listen=127.0.0.1:0", "--memory=64mb", "--nodes=3")
 	c.clients()

@@ -107,7 +107,8 @@ func (p *Peer) Missed(epoch uint64, m *Missed) error {
 	return err
 }
 
-// Handed tells a node of which partitions the node named by has told it everything, as far as channels are concerned.
+// Handed tells a node of which partitions the node named by has told it everything, as far as
+// channels are concerned.
 func (p *Peer) Handed(whole *ring.PartitionSet, by string) error {
 	_, err := p.exchange(AppendHanded(nil, whole, by))
 	return err

@@ -135,8 +135,8 @@ func (l *Loop) trim() {
 }
 
 // Each runs f once on every loop and waits until all have run it: for scrapes, and as a barrier. It
-// fails if a loop has not run f within Config.Answer; f may then still run later. Do not call Each on
-// a loop.
+// fails if a loop has not run f within Config.Answer; f may then still run later. Do not call Each
+// on a loop.
 func (g *Group) Each(f func(l *Loop)) error {
 	done := make(chan struct{}, len(g.loops))
 	for _, l := range g.loops {

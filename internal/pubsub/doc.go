@@ -16,10 +16,10 @@
 //
 //	Want ──▶ wanted ──▶ Board.Show ──▶ shown ──▶ Unwant ──▶ Board.Hide ──▶ gone
 //
-// A subscription is wanted from the moment that its client asks for it, and counts from then on. The
-// Board shows messages from Show to Hide. What was counted for a subscriber is shown to it: a proxy calls
-// Show before it tells the channel's brokers of the change, keeps what comes ahead of the answer until that is
-// given, and calls Hide when the brokers know of the change.
+// A subscription is wanted from the moment that its client asks for it, and counts from then on.
+// The Board shows messages from Show to Hide. What was counted for a subscriber is shown to it: a
+// proxy calls Show before it tells the channel's brokers of the change, keeps what comes ahead of
+// the answer until that is given, and calls Hide when the brokers know of the change.
 //
 // # Invariants
 //

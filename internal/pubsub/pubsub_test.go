@@ -405,7 +405,8 @@ type nothing struct{}
 
 func (nothing) Push([]byte) {}
 
-// TestDropMessages: the messages of one topic are dropped from those that wait, in both versions of the protocol.
+// TestDropMessages: the messages of one topic are dropped from those that wait, in both versions of
+// the protocol.
 func TestDropMessages(t *testing.T) {
 	for _, v := range []resp.Version{resp.RESP2, resp.RESP3} {
 		m, _ := ParseMessage(AppendMessage(nil, Channel, []byte("c"), []byte("pmessage")))

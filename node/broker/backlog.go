@@ -47,8 +47,8 @@ func (k *kept) size() int64 {
 	return k.message.size + receiverSize*int64(len(k.early)) + originSize*int64(len(k.only))
 }
 
-// hasGot reports whether a receiver has got the message ahead of the time when it follows: by a pattern, or before it
-// ended here, maybe over an earlier connection.
+// hasGot reports whether a receiver has got the message ahead of the time when it follows: by a
+// pattern, or before it ended here, maybe over an earlier connection.
 func (k *kept) hasGot(rc *Receiver) bool {
 	return slices.ContainsFunc(k.early, func(other *Receiver) bool {
 		return other == rc || other.Origin == rc.Origin && rc.Origin != (Origin{})
@@ -112,9 +112,10 @@ func (s *stripe) replay(rc *Receiver, kind pubsub.Kind, name []byte, epoch uint6
 	return s.overrun < epoch
 }
 
-// endLocked is told that a receiver ends what it has of a channel. It may follow here again: the channel may have
-// moved away and come back meanwhile. What a connection had that is closed may not have arrived: its proxy may have been
-// elsewhere, and knows of no gap here. The stripe's lock is held.
+// endLocked is told that a receiver ends what it has of a channel. It may follow here again: the
+// channel may have moved away and come back meanwhile. What a connection had that is closed may not
+// have arrived: its proxy may have been elsewhere, and knows of no gap here. The stripe's lock is
+// held.
 func (b *Broker) endLocked(s *stripe, rc *Receiver, kind pubsub.Kind, name []byte) {
 	channel := s.topics[kind][string(name)]
 	switch i := slices.IndexFunc(channel, func(in interest) bool { return in.receiver == rc }); {
@@ -141,12 +142,13 @@ func (s *stripe) replayNewest(rc *Receiver, kind pubsub.Kind, name []byte) {
 	}
 }
 
-// siftedAtOnce is how many messages of a backlog are looked at under one lock, if each costs nothing beside that.
+// siftedAtOnce is how many messages of a backlog are looked at under one lock, if each costs
+// nothing beside that.
 const siftedAtOnce = 256
 
-// sift takes messages out of a stripe's backlog, from a place in it on: those for which take holds, which also says what
-// a message has cost beside a step. It returns where those are that come next, if there are more. take is called under
-// the stripe's lock.
+// sift takes messages out of a stripe's backlog, from a place in it on: those for which take holds,
+// which also says what a message has cost beside a step. It returns where those are that come next,
+// if there are more. take is called under the stripe's lock.
 func (b *Broker) sift(s *stripe, from int, take func(k *kept) (taken bool, steps int)) (next int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,8 +51,8 @@ type interest struct {
 	receiver *Receiver
 	count    int
 	ahead    bool // nothing is queued yet
-	// since is the epoch since which this node had the channel when that began. 0: that does not matter. Of a stand-in it
-	// is that of the table that gives the channel to this node.
+	// since is the epoch since which this node had the channel when that began. 0: that does not
+	// matter. Of a stand-in it is that of the table that gives the channel to this node.
 	since uint64
 }
 

@@ -296,9 +296,9 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowOverAnotherConnection: what a receiver has got before it ended is not shown to it again, here nor at the next
-// owner, over whichever connection it follows. What a connection had that broke may not have come: its proxy may have
-// forgotten it long before.
+// TestFollowOverAnotherConnection: what a receiver has got before it ended is not shown to it
+// again, here nor at the next owner, over whichever connection it follows. What a connection had
+// that broke may not have come: its proxy may have forgotten it long before.
 func TestFollowOverAnotherConnection(t *testing.T) {
 	c := []byte("c")
 	for ended, want := range map[bool][]string{true: {"two"}, false: {"one", "two"}} {
@@ -339,8 +339,8 @@ func TestFollowOverAnotherConnection(t *testing.T) {
 	}
 }
 
-// TestFollowBehindABrokenConnection: what was handed over for a receiver that is to follow waits for it, though the
-// connection over which it has said so has broken.
+// TestFollowBehindABrokenConnection: what was handed over for a receiver that is to follow waits
+// for it, though the connection over which it has said so has broken.
 func TestFollowBehindABrokenConnection(t *testing.T) {
 	for _, left := range []bool{false, true} {
 		b, _ := newBroker()

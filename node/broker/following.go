@@ -19,8 +19,9 @@ type Following struct {
 	until atomic.Int64  // a time of the loops' clock
 
 	mu sync.Mutex
-	// handed has the name of the node that has handed over everything of a partition's channels (DUNLIN HANDED): who
-	// listens, and what those have not got. This may come before the table does.
+	// handed has the name of the node that has handed over everything of a partition's channels
+	// (DUNLIN HANDED): who listens, and what those have not got. This may come before the table
+	// does.
 	handed map[uint16]string
 }
 
@@ -35,7 +36,8 @@ func (f *Following) Gained(epoch uint64, now time.Duration) {
 // HasEnded reports whether nobody follows any more.
 func (f *Following) HasEnded(now time.Duration) bool { return now > time.Duration(f.until.Load()) }
 
-// Since returns the epoch since which this node has had a partition, if that is not long; otherwise 0.
+// Since returns the epoch since which this node has had a partition, if that is not long; otherwise
+// 0.
 func (f *Following) Since(v *ownership.View, p uint16, now time.Duration) uint64 {
 	if f.HasEnded(now) || v.Began[p] < f.from.Load() {
 		return 0
@@ -43,8 +45,9 @@ func (f *Following) Since(v *ownership.View, p uint16, now time.Duration) uint64
 	return v.Began[p]
 }
 
-// Who follows a channel here has got what was published earlier if the owner before has handed that over. If that owner
-// has died, had no room or did not come through, whoever follows is told of a gap:
+// Who follows a channel here has got what was published earlier if the owner before has handed that
+// over. If that owner has died, had no room or did not come through, whoever follows is told of a
+// gap:
 //
 //	old node    m1        receiver: m1 … ends there
 //	middle         m2     lost with the node, or on the way to the next one
@@ -66,8 +69,9 @@ func (f *Following) Took(handed *ring.PartitionSet, by string) {
 	}
 }
 
-// IsWhole reports whether this node has what was published in a partition before it got it. Nothing was if it has the
-// partition, which is its own, since the cluster's first table. Only the owner before knows: a node that stood still may hand over to a later owner, and does not know what was
+// IsWhole reports whether this node has what was published in a partition before it got it. Nothing
+// was if it has the partition, which is its own, since the cluster's first table. Only the owner
+// before knows: a node that stood still may hand over to a later owner, and does not know what was
 // published meanwhile.
 func (f *Following) IsWhole(v *ownership.View, p uint16) bool {
 	before := v.From[p]
@@ -79,9 +83,9 @@ func (f *Following) IsWhole(v *ownership.View, p uint16) bool {
 	return f.handed[p] == before
 }
 
-// Lost notes that this node has lost partitions, and returns those of whose channels it has everything: it has had the
-// partition for long, or got everything from the owner before and had room for what was published since. overrun is the
-// broker's.
+// Lost notes that this node has lost partitions, and returns those of whose channels it has
+// everything: it has had the partition for long, or got everything from the owner before and had
+// room for what was published since. overrun is the broker's.
 func (f *Following) Lost(old *ownership.View, lost *ring.PartitionSet, overrun uint64, now time.Duration) (whole ring.PartitionSet) {
 	for p := range uint16(ring.Partitions) {
 		if !lost.Has(p) {
@@ -95,8 +99,8 @@ func (f *Following) Lost(old *ownership.View, lost *ring.PartitionSet, overrun u
 	return whole
 }
 
-// LostUnserved returns the partitions that this node has lost before it served them, and of whose channels it was handed
-// everything. It forgets the others.
+// LostUnserved returns the partitions that this node has lost before it served them, and of whose
+// channels it was handed everything. It forgets the others.
 func (f *Following) LostUnserved(old, next *ownership.View) (set ring.PartitionSet) {
 	for p := range uint16(ring.Partitions) {
 		switch {
@@ -110,8 +114,8 @@ func (f *Following) LostUnserved(old, next *ownership.View) (set ring.PartitionS
 	return set
 }
 
-// Torn returns the partitions that this node begins to serve under the next view, and whose channels the owner before
-// has not handed over.
+// Torn returns the partitions that this node begins to serve under the next view, and whose
+// channels the owner before has not handed over.
 func (f *Following) Torn(v, next *ownership.View) (torn ring.PartitionSet) {
 	for p := range uint16(ring.Partitions) {
 		if v.Standing[p] == ownership.Gained && next.Standing[p] == ownership.Serving && !f.IsWhole(next, p) {

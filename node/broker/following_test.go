@@ -7,8 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// TestHandedByTheOwnerBefore: of a partition's channels a node has everything if the owner before says so, and nobody
-// else. Without an owner before, that needs data of the first table.
+// TestHandedByTheOwnerBefore: of a partition's channels a node has everything if the owner before
+// says so, and nobody else. Without an owner before, that needs data of the first table.
 func TestHandedByTheOwnerBefore(t *testing.T) {
 	const anew, moved = 7, 8
 	first := &ring.Table{Epoch: 1}

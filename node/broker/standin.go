@@ -15,8 +15,8 @@ import (
 //	old node   Told ─▶ DUNLIN TOPICS ═▶ new node   Expect: a stand-in counts
 //	receiver   ── LISTEN ═════════════▶ new node   the stand-in is replaced
 //
-// A receiver that does not come is forgotten with the backlogs. Stand-ins of a channel that has gone elsewhere, though
-// it was to come here, are dropped when it does come here.
+// A receiver that does not come is forgotten with the backlogs. Stand-ins of a channel that has
+// gone elsewhere, though it was to come here, are dropped when it does come here.
 
 const (
 	// maxExpected is how many bytes the topics of all stand-ins take.
@@ -108,8 +108,8 @@ func isEverywhere(kind pubsub.Kind, name string) bool {
 	return kind == pubsub.Channel && keyevent.IsChannel([]byte(name))
 }
 
-// Expect has a stand-in count until the receiver says itself what it listens to. epoch is that of the table that gives
-// the channel to this node. It returns false if there is no memory.
+// Expect has a stand-in count until the receiver says itself what it listens to. epoch is that of
+// the table that gives the channel to this node. It returns false if there is no memory.
 func (b *Broker) Expect(t Told, epoch uint64) (ok bool) {
 	if isEverywhere(t.Kind, t.Name) {
 		return true
@@ -163,8 +163,9 @@ func replaceStandIn(list []interest, rc *Receiver) []interest {
 	})
 }
 
-// Discard drops the stand-ins of the channels for which of holds, and the messages that are kept of these, if they were
-// handed over for tables up to an epoch, or published under these: the channels have been elsewhere since.
+// Discard drops the stand-ins of the channels for which of holds, and the messages that are kept of
+// these, if they were handed over for tables up to an epoch, or published under these: the channels
+// have been elsewhere since.
 func (b *Broker) Discard(of func(channel string) bool, epoch uint64) {
 	for i := range b.stripes {
 		for from, more := 0, true; more; {

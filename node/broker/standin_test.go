@@ -186,7 +186,8 @@ func TestToldRests(t *testing.T) {
 	}
 }
 
-// TestDiscard: what was handed over of a channel that has been elsewhere since is gone, and nothing else.
+// TestDiscard: what was handed over of a channel that has been elsewhere since is gone, and nothing
+// else.
 func TestDiscard(t *testing.T) {
 	b, _ := newBroker()
 	gone, comes := receiver(), receiver()

@@ -44,8 +44,9 @@ func (p *pool) refund(n int64) { p.used.Add(-n) }
 
 // Charge takes n bytes of the limit for memory of the caller's own, such as buffers of connections,
 // and makes room as Set would: in slices, so that no shard is locked for long. It returns false if
-// there is no room. After the caller has freed its memory, Refund gives the bytes back. A caller may
-// hold a Txn: other shards are only tried, and its own is left alone, so that an Item stays valid.
+// there is no room. After the caller has freed its memory, Refund gives the bytes back. A caller
+// may hold a Txn: other shards are only tried, and its own is left alone, so that an Item stays
+// valid.
 func (e *Engine) Charge(n int64) bool {
 	for further := true; !e.pool.chargeOutside(n); {
 		if n > e.reclaimable()-e.large.held() {

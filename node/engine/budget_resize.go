@@ -115,8 +115,8 @@ func (p *pool) limit(upkeep bool) int64 {
 	return limit
 }
 
-// logLimit is how many bytes may be used when logs of feeds take more: half of what new values may not have
-// is left to the rest, however far a receiver lags.
+// logLimit is how many bytes may be used when logs of feeds take more: half of what new values may
+// not have is left to the rest, however far a receiver lags.
 func (p *pool) logLimit() int64 { return (p.limit(false) + p.limit(true)) / 2 }
 
 // ShardsFor is how many shards suit an engine that so many threads use: 16 for each, so that they

@@ -122,7 +122,8 @@ func TestExpireWhenFull(t *testing.T) {
 	}
 }
 
-// TestExpireBesideALaggingFeed: the logs of a receiver that takes nothing leave memory for first expiries.
+// TestExpireBesideALaggingFeed: the logs of a receiver that takes nothing leave memory for first
+// expiries.
 func TestExpireBesideALaggingFeed(t *testing.T) {
 	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 32 << 20, Shards: 4, Policy: NoEviction})

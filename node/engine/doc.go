@@ -20,8 +20,8 @@
 // It leaves the main queue when a hand finds it unused (evict_clock.go). Both queues are in the
 // shard of the record's section. Memory moves between sizes and shards in pages: the hand that is
 // furthest behind in time gives, and sparse pages are emptied into others (page_compact.go).
-// evict_room.go has the order in which victims are looked for, budget.go enforces the limit. Who makes room
-// without a shard of his own does it in slices (evict_slice.go).
+// evict_room.go has the order in which victims are looked for, budget.go enforces the limit. Who
+// makes room without a shard of his own does it in slices (evict_slice.go).
 //
 // # Terms
 //
@@ -101,13 +101,14 @@
 // # Locks
 //
 // A shard's mutex protects the shard, its partitions, pages and cells. It is held for one Txn, or
-// for a slice of background work: 128 records that expire, are evicted or move take up to 50 µs. A goroutine that holds one shard only tries to lock others, to
-// take memory from them; only lockAll takes all, in ascending order, and holds none before. resetMu
-// and limitMu are outermost. pool.mu and largeSpace.mu are innermost, but that a mapping.Space
-// locks its own mutex under them, under feeds.mu and under tablesMu. Staging a large value and releasing a pin
-// hold no shard; to make room they lock one shard after the other. Touch takes no lock at all: it
-// only reads, and relies on nothing that it reads (index_touch.go). page.owner, clocks.coldStamp
-// and the pool's counters are atomics that others read as hints, and check under the lock.
+// for a slice of background work: 128 records that expire, are evicted or move take up to 50 µs. A
+// goroutine that holds one shard only tries to lock others, to take memory from them; only lockAll
+// takes all, in ascending order, and holds none before. resetMu and limitMu are outermost. pool.mu
+// and largeSpace.mu are innermost, but that a mapping.Space locks its own mutex under them, under
+// feeds.mu and under tablesMu. Staging a large value and releasing a pin hold no shard; to make
+// room they lock one shard after the other. Touch takes no lock at all: it only reads, and relies
+// on nothing that it reads (index_touch.go). page.owner, clocks.coldStamp and the pool's counters
+// are atomics that others read as hints, and check under the lock.
 //
 // A receiver's mutex (feed.go) stands before the shards'; feeds.mu and receiver.snapshotsMu are
 // innermost. A receiver's wake function, a Taker, a Lacker, Servers.Serve and the functions of a Form

@@ -74,8 +74,8 @@ func (c *clocks) leave(pg uint32) {
 	}
 }
 
-// pass takes the hand off a page that is being emptied. It passes the page until that is over: no record
-// comes into a cell that is freed there.
+// pass takes the hand off a page that is being emptied. It passes the page until that is over: no
+// record comes into a cell that is freed there.
 func (c *clocks) pass(pg uint32) {
 	p := &c.pool.pages[pg]
 	if h := &c.hands[p.class]; h.page == pg {

@@ -5,11 +5,12 @@ import (
 	"runtime"
 )
 
-// To free a page, all records on it have to go, and there may be thousands. A command makes room under
-// its own lock, mostly one record for one. Whoever makes room in another way does it in slices, each
-// under a lock of its own: it judges, evicts or moves some records. What a slice has begun the next one
-// goes on with, whoever needs room then. The hands and the small queue keep their places anyway, and a
-// page that is being emptied is in no list, so that nothing comes to it between two slices.
+// To free a page, all records on it have to go, and there may be thousands. A command makes room
+// under its own lock, mostly one record for one. Whoever makes room in another way does it in
+// slices, each under a lock of its own: it judges, evicts or moves some records. What a slice has
+// begun the next one goes on with, whoever needs room then. The hands and the small queue keep
+// their places anyway, and a page that is being emptied is in no list, so that nothing comes to it
+// between two slices.
 
 const (
 	// A slice evicts or moves up to roomAtOnce records or parts: up to 50 µs.
@@ -51,8 +52,8 @@ func (s *shard) roomSlice() (further, cut bool) {
 	return further || cut || s.discards != discards, cut
 }
 
-// firstVictim is the number of the shard in which to look for room first: the one where a slice was cut
-// off, or one picked at random.
+// firstVictim is the number of the shard in which to look for room first: the one where a slice was
+// cut off, or one picked at random.
 func (e *Engine) firstVictim() int {
 	if cut := int(e.cut.Load()); cut > 0 {
 		return cut - 1
@@ -72,7 +73,8 @@ func (e *Engine) makeRoom() bool {
 	return true
 }
 
-// slicesAtOnce is how many slices makeRoom takes at most: more than a page of the smallest records does.
+// slicesAtOnce is how many slices makeRoom takes at most: more than a page of the smallest records
+// does.
 const slicesAtOnce = maxPageSize / (2 * wordSize) / roomAtOnce
 
 // makeRoomSlice is a slice of makeRoom, in one shard.
@@ -93,8 +95,8 @@ func (e *Engine) makeRoomSlice() (further, cut bool) {
 	return further, cut
 }
 
-// evictFrom goes on with the page that is being emptied, or else begins to evict all records but roots
-// from page pg. It reports whether a page is free.
+// evictFrom goes on with the page that is being emptied, or else begins to evict all records but
+// roots from page pg. It reports whether a page is free.
 func (sb *slabs) evictFrom(pg uint32) bool {
 	if sb.emptying.at.page == 0 {
 		sb.leave(pg)
@@ -145,8 +147,8 @@ func (sb *slabs) stopEmptying() {
 	}
 }
 
-// moveNext moves the next record, or part, of page p, which is being emptied, if there is one in its
-// cell. It reports false if there is no cell for it elsewhere.
+// moveNext moves the next record, or part, of page p, which is being emptied, if there is one in
+// its cell. It reports false if there is no cell for it elsewhere.
 func (sb *slabs) moveNext(p *page) bool {
 	k := p.kind
 	ref := sb.e.step(&sb.emptying.at)

@@ -36,8 +36,8 @@ func (r *sliceRig) use() {
 	r.s.eachRecord(func(ref handle) { r.s.cells.setHeader(ref, r.s.cells.header(ref)|usesMask) })
 }
 
-// free counts the slices until a page is free, none of which may do more than its share. It calls between in
-// front of each.
+// free counts the slices until a page is free, none of which may do more than its share. It calls
+// between in front of each.
 func (r *sliceRig) free(what string, slice func() bool, between func()) {
 	r.t.Helper()
 	for gains, slices := r.s.gains, 1; ; slices++ {
@@ -58,8 +58,8 @@ func (r *sliceRig) free(what string, slice func() bool, between func()) {
 	}
 }
 
-// TestRoomInSlices: who makes room without a shard of his own locks one for few records at a time, whatever
-// these are.
+// TestRoomInSlices: who makes room without a shard of his own locks one for few records at a time,
+// whatever these are.
 func TestRoomInSlices(t *testing.T) {
 	for what, prepare := range map[string]func(r *sliceRig){
 		"records of the main queue": func(*sliceRig) {},
@@ -103,8 +103,8 @@ func TestRoomInSlices(t *testing.T) {
 	}
 }
 
-// TestRoomBesideWriters: what others write between two slices does not come to the page that is being
-// emptied, although that has most of the free cells.
+// TestRoomBesideWriters: what others write between two slices does not come to the page that is
+// being emptied, although that has most of the free cells.
 func TestRoomBesideWriters(t *testing.T) {
 	r := newSliceRig(t)
 	if err := r.e.SetMaxBytes(2 * r.e.MaxBytes()); err != nil { // so that nobody else makes room
@@ -114,8 +114,8 @@ func TestRoomBesideWriters(t *testing.T) {
 	r.e.checkSums(t)
 }
 
-// TestRoomIsLeft: when nobody makes room any more, the free cells of the page that was being emptied are
-// used again, and under another policy the rest of it stays.
+// TestRoomIsLeft: when nobody makes room any more, the free cells of the page that was being
+// emptied are used again, and under another policy the rest of it stays.
 func TestRoomIsLeft(t *testing.T) {
 	begun := func() *sliceRig {
 		r := newSliceRig(t)

@@ -207,7 +207,8 @@ func (q *small) judge(bytes int) bool {
 // overlap.
 const judgeBatch = 8
 
-// judgeSteps is what a batch takes of a slice if all of its records move, each into the place of another.
+// judgeSteps is what a batch takes of a slice if all of its records move, each into the place of
+// another.
 const judgeSteps = 2 * judgeBatch
 
 // candidate is a record at the end of the small queue.

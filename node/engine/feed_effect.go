@@ -226,8 +226,8 @@ func checkEffects(effects []byte, admits func(typ Type, value []byte) error, inU
 // longDelta is the length from which on a delta may have hundreds of elements.
 const longDelta = 512
 
-// LongDeltas returns how many bytes of effects are long deltas: parts of a snapshot, or what a command has done to many
-// elements. Each element takes a microsecond to apply.
+// LongDeltas returns how many bytes of effects are long deltas: parts of a snapshot, or what a
+// command has done to many elements. Each element takes a microsecond to apply.
 func LongDeltas(effects []byte) (bytes int) {
 	for len(effects) > 0 {
 		kind, _, _, size := NextEffect(effects)

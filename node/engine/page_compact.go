@@ -37,7 +37,8 @@ func (sb *slabs) takeNear(k kind, class int) handle {
 }
 
 // evacuate frees a page by moving its records into free cells on other pages, if there seem to be
-// enough. If a page is being emptied that way, it goes on with that one. It reports whether one is free.
+// enough. If a page is being emptied that way, it goes on with that one. It reports whether one is
+// free.
 func (sb *slabs) evacuate(pg uint32) bool {
 	if sb.emptying.at.page != 0 {
 		return !sb.emptying.evicts && sb.empty()

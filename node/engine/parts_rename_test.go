@@ -255,8 +255,8 @@ func (f *bagFeed) compareBag(section uint16, name string) {
 	}
 }
 
-// TestFeedRenameOfMany: a snapshot cannot tell any more which values need not be noted when too many have
-// been renamed. It ends, and begins anew; what it knew then it has forgotten.
+// TestFeedRenameOfMany: a snapshot cannot tell any more which values need not be noted when too
+// many have been renamed. It ends, and begins anew; what it knew then it has forgotten.
 func TestFeedRenameOfMany(t *testing.T) {
 	oneGoroutine(t)
 	const p, bags = 5, 100

@@ -51,8 +51,8 @@ func (m *Machine) Flushed(id uint64, heir string) {
 	m.finish(h)
 }
 
-// lookAtHeirs stops waiting for heirs that have died. One that gossip takes for dead, but the table does not, may be
-// back: then it serves what it has.
+// lookAtHeirs stops waiting for heirs that have died. One that gossip takes for dead, but the table
+// does not, may be back: then it serves what it has.
 func (m *Machine) lookAtHeirs(now time.Duration) {
 	for _, h := range slices.Clone(m.handOvers) {
 		if now < h.look {

@@ -44,13 +44,13 @@ const (
 	// loopMost is the longest batch, in bytes, that a loop applies at once. A batch of at most
 	// replica.PayloadMost is longer only if a unit of effects is, which is at most 512 KiB.
 	loopMost = 64 << 10
-	// loopDeltas is how many bytes of it may be long deltas: of elements of ten bytes that is half a millisecond's
-	// work. A whole batch of them took 6 ms.
+	// loopDeltas is how many bytes of it may be long deltas: of elements of ten bytes that is half
+	// a millisecond's work. A whole batch of them took 6 ms.
 	loopDeltas = 4 << 10
 )
 
-// IsLong reports whether these effects would keep a loop for too long. Connection.Effects may then be called in a
-// goroutine.
+// IsLong reports whether these effects would keep a loop for too long. Connection.Effects may then
+// be called in a goroutine.
 func IsLong(effects []byte) bool {
 	return len(effects) > loopMost || len(effects) > loopDeltas && engine.LongDeltas(effects) > loopDeltas
 }

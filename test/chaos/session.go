@@ -96,14 +96,15 @@ func (s *Session) Exchange() bool {
 	return true
 }
 
-// cutReply is what judges get for replies that went with the connection. A proxy closes it in the middle of a large reply
-// whose node has ended (docs/guarantees.md): the command was executed, and those behind it may have been.
+// cutReply is what judges get for replies that went with the connection. A proxy closes it in the
+// middle of a large reply whose node has ended (docs/guarantees.md): the command was executed, and
+// those behind it may have been.
 const cutReply = "-ERR the connection was closed within a reply, outcome unknown\r\n"
 
 func isCut(reply []byte) bool { return string(reply) == cutReply }
 
-// cut goes on over a new connection, after one that was closed within a reply. judges are those of this reply and of the
-// later ones. sent has a value when nothing is sent any more.
+// cut goes on over a new connection, after one that was closed within a reply. judges are those of
+// this reply and of the later ones. sent has a value when nothing is sent any more.
 func (s *Session) cut(judges []func(reply []byte), sent <-chan error) bool {
 	s.Link.Conn.Close()
 	<-sent
@@ -118,7 +119,8 @@ func (s *Session) cut(judges []func(reply []byte), sent <-chan error) bool {
 	return true
 }
 
-// reconnect gives a session that waits for no reply a new connection with the same protocol version and database.
+// reconnect gives a session that waits for no reply a new connection with the same protocol version
+// and database.
 func (s *Session) reconnect() error {
 	l, err := s.X.dial(s.at)
 	if err != nil {

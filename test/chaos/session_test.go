@@ -9,8 +9,9 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// TestSessionCutWithinAReply: a session whose connection is closed within a reply takes this one and the later ones for
-// unknown, and goes on over another connection, in its database. One that is closed between two replies is a violation.
+// TestSessionCutWithinAReply: a session whose connection is closed within a reply takes this one
+// and the later ones for unknown, and goes on over another connection, in its database. One that is
+// closed between two replies is a violation.
 func TestSessionCutWithinAReply(t *testing.T) {
 	for partial, wrong := range map[string]int{"$300000\r\nabc": 0, "": 1} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

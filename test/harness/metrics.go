@@ -48,8 +48,9 @@ func Scrape(t testing.TB, admin string) (all Samples) {
 	return all
 }
 
-// Figure reads /metrics of a member, and adds up the series whose names, with labels, begin with prefix. It looks at no
-// other line, which under the race detector takes most of the time of a Scrape.
+// Figure reads /metrics of a member, and adds up the series whose names, with labels, begin with
+// prefix. It looks at no other line, which under the race detector takes most of the time of a
+// Scrape.
 func (m *Member) Figure(prefix string) (total float64, err error) {
 	body, err := getWithin(ReplyTimeout, m.Admin, "/metrics")
 	if err != nil {

@@ -94,8 +94,8 @@ const (
 	checkedBytes = 256 << 20
 	checkedSmall = 5000
 	atOnce       = 4 << 20
-	// stockDrain is how long a node may take to hand over gigabytes while clients keep it busy. Other moves only get
-	// what clients leave: all is settled in stockTime a MB. So clients rest.
+	// stockDrain is how long a node may take to hand over gigabytes while clients keep it busy.
+	// Other moves only get what clients leave: all is settled in stockTime a MB. So clients rest.
 	stockDrain = 3 * time.Minute
 	stockTime  = 250 * time.Millisecond
 	stockRest  = 40 * time.Millisecond

@@ -16,7 +16,8 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// The channel of each place at its nodes: package node/broker itself, and around it what node/listen.go and topics.go do.
+// The channel of each place at its nodes: package node/broker itself, and around it what
+// node/listen.go and topics.go do.
 
 // topicsPatience is how much longer than the hand-over of data that of channels may take.
 const topicsPatience = 200 * time.Millisecond
@@ -187,7 +188,8 @@ type missed struct {
 	by      []broker.Origin
 }
 
-// handChannels begins to tell the heirs of a hand-over what they get of channels, by name. It returns who gets only that.
+// handChannels begins to tell the heirs of a hand-over what they get of channels, by name. It
+// returns who gets only that.
 func (n *node) handChannels(a ownership.HandOver, h *replica.HandOver) (told map[string]*channelsOf, others []string) {
 	unserved := n.following.LostUnserved(n.w.tracking(a.Old), a.Next)
 	set, gets := unserved, make(map[string]placeSet)

@@ -43,10 +43,11 @@
 // is, also when the partition moves or a pipe breaks meanwhile, unless the partition is lost. In the
 // end nobody waits for a journal that goes on behind its position (journals_test.go).
 //
-// In histories with channels, clients publish on a channel of each place, to which each proxy listens. It hears all
-// messages, in the order in which they were published, except where it has counted a gap, and it counts none unless a
-// process has died or stood still, or a connection has broken. subscribers_test.go models what proxies do for that,
-// and channels_test.go what nodes do around node/broker.
+// In histories with channels, clients publish on a channel of each place, to which each proxy
+// listens. It hears all messages, in the order in which they were published, except where it has
+// counted a gap, and it counts none unless a process has died or stood still, or a connection has
+// broken. subscribers_test.go models what proxies do for that, and channels_test.go what nodes do
+// around node/broker.
 //
 // options_test.go names the rules that can be broken. TestBrokenRules shows that the simulation
 // notices when they are.

@@ -10,9 +10,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A proxy that listens to the channel of each place, for one subscriber: what proxy/listening.go and listening_ties.go
-// do. The subscriber hears all messages in the order in which they were published, but for gaps that the proxy has
-// counted. It counts none while all goes by plan.
+// A proxy that listens to the channel of each place, for one subscriber: what proxy/listening.go
+// and listening_ties.go do. The subscriber hears all messages in the order in which they were
+// published, but for gaps that the proxy has counted. It counts none while all goes by plan.
 
 const (
 	listenPause   = 10 * time.Millisecond
@@ -124,7 +124,8 @@ func (t *topic) settle() {
 	}
 }
 
-// hasMoved reports whether the owner has what was published since the topic was ended at the node before.
+// hasMoved reports whether the owner has what was published since the topic was ended at the node
+// before.
 func (t *topic) hasMoved(owner *order.Node) bool {
 	return t.last != nil && (t.ended || t.last != owner && t.last.Member.Addr != owner.Member.Addr)
 }
@@ -278,7 +279,8 @@ func (l *ears) heard(m message) {
 	}
 }
 
-// checkHeard checks that a subscriber has heard what was published before a place, or knows of a gap.
+// checkHeard checks that a subscriber has heard what was published before a place, or knows of a
+// gap.
 func (w *world) checkHeard(t *topic, before int) {
 	for i, p := range w.published[t.k][t.next:before] {
 		if p.sure && !t.gap && t.next+i >= t.missed {
