@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -71,7 +72,7 @@ func (s *Session) Exchange() bool {
 		// Each reply has its own deadline: nodes may stand still one after the other during a deep
 		// pipeline.
 		reply, err := s.receive(progress)
-		if err != nil && len(s.Link.In) > 0 && !errors.Is(err, os.ErrDeadlineExceeded) {
+		if len(s.Link.In) > 0 && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
 			return s.cut(judges[i:], sent)
 		}
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 
 // TestSessionCutWithinAReply: a session whose connection is closed within a reply takes this one
 // and the later ones for unknown, and goes on over another connection, in its database. One that is
-// closed between two replies is a violation.
+// closed between two replies, or that answers what is no reply, is a violation.
 func TestSessionCutWithinAReply(t *testing.T) {
-	for partial, wrong := range map[string]int{"$300000\r\nabc": 0, "": 1} {
+	for partial, wrong := range map[string]int{"$300000\r\nabc": 0, "": 1, "?\r\n": 1} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
