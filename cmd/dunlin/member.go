@@ -145,6 +145,7 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 		MaxClients:   p.o.maxClients,
 		Databases:    p.o.databases,
 		Debug:        p.o.debug,
+		Silence:      p.o.nodeTimeout,
 		RelaxedMulti: p.o.multi == relaxedMulti,
 		RelaxedSlots: p.o.crossSlot == relaxedSlots,
 		Buffers:      buffers,

@@ -49,6 +49,7 @@ type options struct {
 	loops      int // event loops; 0: as many as the processors allow
 	busyPoll   time.Duration
 
+	nodeTimeout  time.Duration // how long a node may owe replies in silence
 	drainTimeout time.Duration // how long a stopping node waits for others to take its data
 	levelSettle  time.Duration // see gossip.Config; 0: as long as that says
 
@@ -137,12 +138,16 @@ func (o *options) addNode(f *pflag.FlagSet) {
 
 func (o *options) addProxy(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", loopback(clientPort), "client address")
-	o.addMulti(f)
+	o.addForwarding(f)
 	o.addSentinel(f)
 	o.addClientTLS(f)
 }
 
-func (o *options) addMulti(f *pflag.FlagSet) {
+// addForwarding registers the flags of a proxy, whatever else is in its process.
+func (o *options) addForwarding(f *pflag.FlagSet) {
+	f.DurationVar(&o.nodeTimeout, "node-timeout", defaultNodeTimeout,
+		"how long a node may send nothing while it owes replies, before its connections are given up:\n"+
+			"more than a node ever stands still because its processors are throttled, 100ms to 5s")
 	f.StringVar(&o.multi, "multi", strictMulti,
 		"transactions (MULTI) with keys of several slots: strict refuses them; relaxed executes\n"+
 			"the commands of each slot atomically, but not the transaction as a whole")
@@ -174,7 +179,7 @@ func (o *options) addLocal(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", loopback(clientPort),
 		"client address of the proxy; the nodes listen on the ports that follow")
 	f.IntVar(&o.nodes, "nodes", 3, "number of nodes")
-	o.addMulti(f)
+	o.addForwarding(f)
 	o.addSentinel(f)
 	o.addClientTLS(f)
 	o.addStorage(f, localNodeMemory)
@@ -248,6 +253,8 @@ func (o *options) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--cross-slot %q: want strict or relaxed", o.crossSlot)
 	case has("min-members") && (o.minMembers < 1 || o.minMembers > ring.MaxNodes):
 		return fmt.Errorf("--min-members %d: want 1 to %d", o.minMembers, ring.MaxNodes)
+	case has("node-timeout") && (o.nodeTimeout < minNodeTimeout || o.nodeTimeout > maxNodeTimeout):
+		return fmt.Errorf("--node-timeout %v: want %v to %v", o.nodeTimeout, minNodeTimeout, maxNodeTimeout)
 	case o.drainTimeout < 0:
 		return fmt.Errorf("--drain-timeout %v: want 0 (leave the data behind) or more", o.drainTimeout)
 	case o.loops < 0:
@@ -266,6 +273,14 @@ func (o *options) check(f *pflag.FlagSet) error {
 	}
 	return o.checkTLS()
 }
+
+// A proxy that gives a node up sooner than minNodeTimeout does so for a pause of the processors. Later than
+// maxNodeTimeout, the node is dead for all members.
+const (
+	defaultNodeTimeout = 250 * time.Millisecond
+	minNodeTimeout     = 100 * time.Millisecond
+	maxNodeTimeout     = 5 * time.Second
+)
 
 // maxBusyPoll is more than any wake-up takes.
 const maxBusyPoll = time.Millisecond

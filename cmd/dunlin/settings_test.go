@@ -145,3 +145,15 @@ func TestEveryCommandHasItsFlags(t *testing.T) {
 	f("drain", "admin admin-token-file secret-file timeout undo")
 	f("rebalance", "admin admin-token-file secret-file timeout pause resume")
 }
+
+func TestNodeTimeoutRefused(t *testing.T) {
+	for _, command := range []string{"proxy", "local"} {
+		for _, wrong := range []string{"0s", "99ms", "6s"} {
+			root := newRoot()
+			root.SetArgs([]string{command, "--node-timeout", wrong})
+			if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--node-timeout "+wrong) {
+				t.Errorf("%s --node-timeout %s: error %v, want one that names it", command, wrong, err)
+			}
+		}
+	}
+}

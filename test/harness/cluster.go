@@ -27,6 +27,15 @@ type StartOptions struct {
 // uses it.
 const levelSettle = 200 * time.Millisecond
 
+// nodeTimeout is how long a node may owe replies in silence. The race detector makes everything up to ten
+// times slower.
+func nodeTimeout() time.Duration {
+	if RaceEnabled {
+		return time.Second
+	}
+	return 250 * time.Millisecond
+}
+
 // Cluster is the members of one test.
 type Cluster struct {
 	T       testing.TB
@@ -76,10 +85,13 @@ func StartClusterWith(t testing.TB, o StartOptions) *Cluster {
 			m.Flags = append(m.Flags, "--memory", "128mb") // unless NodeFlags say otherwise
 			m.Flags = append(m.Flags, o.NodeFlags...)
 		}
-		m.Env, m.Path = o.Env, o.Path
-		if !o.Settles && o.Path == "" {
-			m.Env = append(slices.Clip(m.Env), "DUNLIN_LEVEL_SETTLE="+levelSettle.String())
+		if m.Path = o.Path; m.Path == "" {
+			m.Env = append(m.Env, "DUNLIN_NODE_TIMEOUT="+nodeTimeout().String())
+			if !o.Settles {
+				m.Env = append(m.Env, "DUNLIN_LEVEL_SETTLE="+levelSettle.String())
+			}
 		}
+		m.Env = append(m.Env, o.Env...)
 		m.Launch()
 	}
 	c.WaitReady()
