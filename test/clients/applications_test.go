@@ -65,6 +65,10 @@ var applications = []program{
 		[]string{"get-or-set", "many", "patterns", "lock", "session", "replace", "crash"}},
 }
 
+// preparing is how many applications work before the first phase at a time. Their programs take a processor
+// each to begin with, and some steps are about time.
+const preparing = 6
+
 // workTime lets the applications work before and after a crash. No test depends on it.
 const workTime = 500 * time.Millisecond
 
@@ -141,17 +145,24 @@ func runTogether(t *testing.T, phases []*phase, addr func(program) string) []out
 		p.begin, p.over = make(chan struct{}), make(chan struct{})
 	}
 	var running sync.WaitGroup
+	places := make(chan struct{}, preparing)
 	for i, app := range applications {
 		if !app.runs() {
 			continue
 		}
 		requests := map[string]request{}
-		var pass []func()
+		prepared := sync.OnceFunc(func() { <-places })
+		pass := []func(){prepared}
 		for _, p := range phases {
 			ask, skip := p.joinedBy()
-			requests[p.word], pass = ask, append(pass, skip)
+			requests[p.word] = func(tell func(string)) {
+				prepared()
+				ask(tell)
+			}
+			pass = append(pass, skip)
 		}
 		running.Go(func() {
+			places <- struct{}{}
 			outcomes[i] = app.run(t, addr(app), requests)
 			for _, skip := range pass {
 				skip()

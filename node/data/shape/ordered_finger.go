@@ -38,10 +38,10 @@ func (f *Finger) point(o *Ordered, w *orderedWay) {
 	for level := w.height - 1; level >= 0; level-- {
 		t := w.nodes[level]
 		if p := o.node(t.node); t.child+1 < p.count() {
-			var buf [MaxOrderedKey]byte
-			upper := p.appendKey(buf[:0], t.child+1)
-			f.known = len(upper) <= maxFinger
-			f.bound = copy(f.upper[:], upper)
+			prefix, rest := p.prefix(), p.rest(t.child+1)
+			f.known = len(prefix)+len(rest) <= maxFinger
+			f.bound = copy(f.upper[:], prefix)
+			f.bound += copy(f.upper[f.bound:], rest)
 			return
 		}
 	}
