@@ -135,7 +135,7 @@ scenarios: ## kill, stop, cut off, drain and add nodes under load, ROUNDS (20) t
 
 .PHONY: stock
 stock: ## do the same to a cluster full of STOCK (2048) MB of collections, for half an hour
-	go test -count 1 -timeout 60m -run '^TestScenarioCollections$$' -v ./test/scenarios -scenario.stock $(STOCK) -scenario.within 20m
+	go test -count 1 -timeout 60m -run '^TestScenarioCollections$$' -v ./test/scenarios -scenario.stock $(STOCK) -scenario.within 40m
 
 .PHONY: differ
 differ: ## compare node and proxy with redis-server on INPUTS (1000000) malformed inputs, and as many commands on all types
