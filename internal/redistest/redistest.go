@@ -53,16 +53,62 @@ func StartServer(t testing.TB, args ...string) *Server {
 // Start starts the process, with what it has kept on the disk if its arguments say so, and waits until it accepts.
 func (s *Server) Start() {
 	s.t.Helper()
-	s.cmd = exec.Command(find(s.t), s.args...)
+	s.launch(s.args...)
+	conn := s.dial(s.Addr)
+	conn.Close()
+}
+
+// StartLoaded is Start for clients that must never read LOADING: nobody reaches the server before it has
+// loaded what it has kept.
+func (s *Server) StartLoaded() {
+	s.t.Helper()
+	hidden, port := choosePort(s.t)
+	s.launch(append(slices.Clone(s.args), "--port", port)...)
+	conn := s.dial(hidden)
+	defer conn.Close()
+	_, port, _ = net.SplitHostPort(s.Addr)
+	for _, step := range []struct{ command, want string }{{"PING", "+PONG"}, {"CONFIG SET port " + port, "+OK"}} {
+		said := ""
+		for deadline := time.Now().Add(patience); said != step.want; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				s.t.Fatalf("redis-server answers %s with %q", step.command, said)
+			}
+			said = s.ask(conn, step.command)
+		}
+	}
+}
+
+// ask returns the line that answers a command.
+func (s *Server) ask(conn net.Conn, command string) string {
+	s.t.Helper()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {
+		s.t.Fatalf("redis-server does not take %s: %v", command, err)
+	}
+	reply := make([]byte, 1<<10) // far more than the line has
+	n, err := conn.Read(reply)
+	if err != nil {
+		s.t.Fatalf("redis-server does not answer %s: %v", command, err)
+	}
+	return strings.TrimSpace(string(reply[:n]))
+}
+
+func (s *Server) launch(args ...string) {
+	s.t.Helper()
+	s.cmd = exec.Command(find(s.t), args...)
 	endWithUs(s.cmd)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatalf("cannot start redis-server: %v", err)
 	}
+}
+
+// dial waits until the server accepts.
+func (s *Server) dial(addr string) net.Conn {
+	s.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		conn, err := net.Dial("tcp", s.Addr)
+		conn, err := net.Dial("tcp", addr)
 		if err == nil {
-			conn.Close()
-			return
+			return conn
 		}
 		if time.Now().After(deadline) {
 			s.t.Fatalf("redis-server does not accept: %v", err)

@@ -16,3 +16,20 @@ func TestBusPort(t *testing.T) {
 		t.Errorf("the port of the bus is not chosen: %q", got)
 	}
 }
+
+// TestStartLoaded checks that a server that starts again has what it kept, at its old address.
+func TestStartLoaded(t *testing.T) {
+	s := StartServer(t, "--appendonly", "yes", "--appendfsync", "always")
+	conn := s.dial(s.Addr)
+	if got := s.ask(conn, "SET a kept"); got != "+OK" {
+		t.Fatalf("SET answers %q", got)
+	}
+	conn.Close()
+	s.Kill()
+	s.StartLoaded()
+	conn = s.dial(s.Addr)
+	defer conn.Close()
+	if got, want := s.ask(conn, "GET a"), "$4\r\nkept"; got != want {
+		t.Errorf("GET answers %q, want %q", got, want)
+	}
+}

@@ -190,7 +190,7 @@ func TestApplicationsAtRedis(t *testing.T) {
 			time.Sleep(workTime)
 			killed := time.Now()
 			server.Kill()
-			server.Start()
+			server.StartLoaded() // no node answers LOADING either
 			time.Sleep(workTime)
 			return killed
 		}},
