@@ -4,6 +4,7 @@ package order
 // to see that they notice. A proxy breaks none of them: it has a nil *Broken.
 type Broken struct {
 	RepeatAll    bool // send again what must not be executed twice, when its pipe broke
+	RepeatOld    bool // send a write again that a later one of its session may have replaced
 	RetryEarly   bool // say RETRY while refusals are still on their way
 	ResendEarly  bool // send parked requests again before all others of the session have come back
 	PassParked   bool // send new requests of a session that parks others
@@ -23,6 +24,7 @@ type Broken struct {
 	ForgetIDs    bool // a $ does not keep the ID that a node said it is
 }
 
+func (b *Broken) repeatsOld() bool    { return b != nil && b.RepeatOld }
 func (b *Broken) repeatsAll() bool    { return b != nil && b.RepeatAll }
 func (b *Broken) retriesEarly() bool  { return b != nil && b.RetryEarly }
 func (b *Broken) resendsEarly() bool  { return b != nil && b.ResendEarly }

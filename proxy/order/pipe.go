@@ -289,7 +289,8 @@ func (m *Machine) Opened(p *Pipe, now time.Duration) {
 
 // Lost is the event that the pipe's connection is gone, or must be closed. It decides about
 // everything in flight: a request that no node can have seen, or that may be executed twice, is
-// parked to be sent again. The rest fails, because nobody knows whether it was executed.
+// parked to be sent again. The rest fails, because nobody knows whether it was executed. So does a
+// write that a later one of its session may have replaced (markReplaced).
 func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	if p.state == closed {
 		return
@@ -308,6 +309,9 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	p.inflight, p.unsent, p.later, p.AnswersLater, p.offered = fifo{}, 0, deferrals{}, false, false
 	p.buf, p.lead, p.base, p.acked, p.sent = nil, nil, 0, 0, 0
 	p.settle()
+	if body == nil {
+		m.markReplaced(&queue, buf, base, begin, sent)
+	}
 	m.returnDeferred(p, list, since, now)
 	m.returnWaits(p, waits, since, now)
 	for queue.len() > 0 {

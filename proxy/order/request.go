@@ -16,6 +16,8 @@ type Request struct {
 	end     uint64   // offset in the pipe's stream one past its last byte
 	ID      int32    // which part
 	asks    bool     // its Part is an Asker
+	// replaced: the pipe broke, and the node may have executed a later write of the session there.
+	replaced bool
 	Origin
 }
 
@@ -112,6 +114,47 @@ func (m *Machine) repeatable(args [][]byte) bool {
 		return cmd.ID != command.DunlinExec
 	}
 	return cmd != nil && cmd.IdempotentCall(args)
+}
+
+// writeAt is a partition that a session writes to.
+type writeAt struct {
+	session   *Session
+	partition uint16
+}
+
+// markReplaced marks the writes of a queue that broke behind which its session had sent another one
+// to the same partition. The node may have executed both, and others may have seen the second one: sent again, the
+// first one would show once more. begin and sent are offsets in the pipe's stream: where the oldest request
+// begins, and what was written; buf begins at base.
+func (m *Machine) markReplaced(queue *fifo, buf []byte, base, begin, sent uint64) {
+	if queue.len() < 2 || m.broken.repeatsOld() {
+		return
+	}
+	later := map[writeAt]bool{}
+	for i := queue.len() - 1; i >= 0; i-- {
+		r, from := queue.at(i), begin
+		if i > 0 {
+			from = queue.at(i - 1).end
+		}
+		if r.Session == nil || r.Keyless || from >= sent {
+			continue
+		}
+		raw := r.bare(buf[from-base:r.end-base], true)
+		if onlyReads(words(raw)) {
+			continue
+		}
+		partitions := []uint16{r.Partition}
+		if part, ok := r.Part.(Scattered); ok {
+			partitions = part.Partitions(raw)
+		}
+		for _, partition := range partitions {
+			at := writeAt{r.Session, partition}
+			r.replaced = r.replaced || later[at]
+		}
+		for _, partition := range partitions {
+			later[writeAt{r.Session, partition}] = true
+		}
+	}
 }
 
 // onlyReads reports whether a request that is executed late changes nothing.

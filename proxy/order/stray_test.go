@@ -1,6 +1,7 @@
 package order
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -149,4 +150,47 @@ func TestStraysOfNodesThatLeft(t *testing.T) {
 	if len(s.strays) > 1 || s.Outstanding() != 0 {
 		t.Errorf("%d pipes with strays, %d requests outstanding; want at most 1, 0", len(s.strays), s.Outstanding())
 	}
+}
+
+// A write of a broken pipe is not sent again if the node may have executed a later one of its session
+// to the same partition. Whoever saw that one would see the earlier one again.
+func TestReplacedWritesAreNotSentAgain(t *testing.T) {
+	f := func(want string, requests ...string) {
+		t.Helper()
+		h := newShell(t)
+		sessions := map[byte]*Session{'a': {Owner: noOwner{}}, 'b': {Owner: noOwner{}}}
+		h.submit(sessions['a']) // opens the pipe
+		p := h.Owner(0).Pipe(common)
+		p.Pop()
+		for _, r := range requests { // session, partition, command
+			s := sessions[r[0]]
+			if !h.Enter(s, common) {
+				t.Fatal("the session must wait")
+			}
+			raw := resp.AppendRequest(nil, bytes.Fields([]byte(r[2:]))...)
+			if _, ok := h.Submit(s, Request{Session: s, Origin: Origin{Partition: uint16(r[1] - '0')}}, raw, h.now); !ok {
+				t.Fatal("the pipe is full")
+			}
+		}
+		if want != "unwritten" {
+			p.Wrote(len(p.Queued()))
+		} else {
+			want = ""
+		}
+		h.Lost(p, ErrSilent, h.now)
+		h.run()
+		if got := len(h.failed); got != len(want) {
+			t.Errorf("%q: %d fail, want %d", requests, got, len(want))
+		}
+	}
+	f("", "a0 SET x 1")
+	f("1", "a0 SET x 1", "a0 SET x 2")
+	f("12", "a0 SET x 1", "a0 SET x 2", "a0 SET x 3")
+	f("", "a0 SET x 1", "a0 GET x")
+	f("", "a0 GET x", "a0 SET x 1")
+	f("", "a0 SET x 1", "a1 SET y 2")
+	f("", "a0 SET x 1", "b0 SET x 2")
+	f("12", "a0 SET x 1", "a0 INCR x") // both: an INCR is never sent again
+	f("1", "a0 INCR x", "a0 SET x 1")
+	f("unwritten", "a0 SET x 1", "a0 SET x 2")
 }

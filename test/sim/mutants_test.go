@@ -25,6 +25,7 @@ var broken = []brokenRule{
 	{"refuse nothing behind a refused command", func(r *options) { r.ownership.NeverLatch = true }, []mischief{stops}},
 	{"execute commands behind a write that is executed later", func(r *options) { r.ownership.PassBusy, r.later = true, true }, nil},
 	{"repeat what must not be repeated", func(r *options) { r.order.RepeatAll, r.busy = true, true }, []mischief{resets, stops}},
+	{"repeat what a later write has replaced", func(r *options) { r.order.RepeatOld, r.busy = true, true }, []mischief{resets, stops}},
 	{"send past what is parked", func(r *options) { r.order.PassParked, r.busy = true, true }, []mischief{joins, leaves}},
 	{"change the route of outstanding commands, and do not wait for them", func(r *options) {
 		r.order.IgnoreRoutes, r.order.ResendEarly, r.busy, r.narrow, r.hard = true, true, true, true, true
