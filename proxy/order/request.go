@@ -136,7 +136,7 @@ func (m *Machine) markReplaced(queue *fifo, buf []byte, base, begin, sent uint64
 		if i > 0 {
 			from = queue.at(i - 1).end
 		}
-		if r.Session == nil || r.Keyless || from >= sent {
+		if r.Session == nil || r.asks || r.Keyless || from >= sent {
 			continue
 		}
 		raw := r.bare(buf[from-base:r.end-base], true)
