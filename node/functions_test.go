@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -357,15 +356,7 @@ func TestFunctionsStayNew(t *testing.T) {
 	n.applyFunctions(older)
 	f.mu.Lock()
 	n.compileAgain()
-	eventually(t, "it waits for the lock", func() bool {
-		all := make([]byte, 1<<20)
-		for goroutine := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
-			if strings.Contains(goroutine, "[sync.Mutex.Lock") && strings.Contains(goroutine, "compileAgain") {
-				return true
-			}
-		}
-		return false
-	})
+	eventually(t, "it waits for the lock", func() bool { return waitsForLock("compileAgain") })
 	n.applyFunctionsLocked(newer)
 	f.mu.Unlock()
 	eventually(t, "it has ended", func() bool { return !f.retries.Load() })

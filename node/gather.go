@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -46,8 +47,9 @@ type gathers struct {
 	long      longWork      // the turns of those whose values are long
 	asking    chan struct{} // of keys that are borrowed
 	scratches scratches
-	homes     sync.Pool // of *home: as many as are used at a time, without a wait for others
-	reserved  sync.Pool // of *reservations
+	homes     sync.Pool     // of *home: as many as are used at a time, without a wait for others
+	reserved  sync.Pool     // of *reservations
+	retries   atomic.Uint64 // see Stats
 }
 
 func (g *gathers) open(n *Node) {
@@ -180,6 +182,17 @@ func enter(ctx context.Context, places chan struct{}) (leave func(), err error) 
 	}
 }
 
+// rest waits before something is tried again. It returns an error if ctx ends meanwhile.
+func (g *gathers) rest(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(loanPause):
+		g.retries.Add(1)
+		return nil
+	}
+}
+
 func (w *gatherRun) run(ctx context.Context) error {
 	switch w.how {
 	case command.GatherRead:
@@ -197,7 +210,10 @@ func (w *gatherRun) run(ctx context.Context) error {
 
 // again calls f until no key has changed meanwhile.
 func (w *gatherRun) again(ctx context.Context, f func(ctx context.Context) error) error {
-	for range gatherTries {
+	for tries := range gatherTries {
+		if tries > 0 {
+			w.node.gathers.retries.Add(1)
+		}
 		if err := f(ctx); !errors.Is(err, errKeyChanged) {
 			return err
 		}

@@ -196,7 +196,15 @@ func TestElementOfAFencedNode(t *testing.T) {
 	eventually(t, "it has begun", func() bool { return len(g.nodes[0].gathers.places) == 1 })
 	g.nodes[0].fenced.Store(true)
 	h.End()
-	time.Sleep(3 * loanPause) // it tries again and again
+	retries := func() uint64 {
+		s, err := g.nodes[0].Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Retries
+	}
+	begun := retries()
+	eventually(t, "it has tried again and again", func() bool { return retries() >= begun+3 })
 	if holds := g.nodes[0].engine.Holds(); len(holds) > 0 || len(g.nodes[0].gathers.places) != 1 {
 		t.Errorf("a fenced node has %d holds, and executes %d commands", len(holds), len(g.nodes[0].gathers.places))
 	}

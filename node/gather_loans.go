@@ -178,10 +178,8 @@ func (n *Node) askOwner(ctx context.Context, database uint8, key []byte, f func(
 				return answered(err)
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(loanPause):
+		if err := n.gathers.rest(ctx); err != nil {
+			return err
 		}
 	}
 }

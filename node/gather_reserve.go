@@ -77,10 +77,8 @@ func (w *gatherRun) reserving(ctx context.Context, f func(a *attempt) error) err
 		if err := w.attempt(ctx, f); !errors.Is(err, errAnew) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(loanPause):
+		if err := w.node.gathers.rest(ctx); err != nil {
+			return err
 		}
 	}
 }
@@ -131,10 +129,8 @@ func (a *attempt) reserve(key []byte, args ...[]byte) (reply []byte, err error) 
 			c.broken = true
 			return nil, errAnew
 		}
-		select {
-		case <-a.ctx.Done():
+		if a.node.gathers.rest(a.ctx) != nil {
 			return nil, errAnew
-		case <-time.After(loanPause):
 		}
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -272,4 +274,34 @@ func TestReservationsEndInTurns(t *testing.T) {
 	g.at.end(false)
 	g.holds(0)
 	eventually(t, "nothing is charged", func() bool { return g.node.lists.Load() == 0 })
+}
+
+// TestReserveOfALeavingPartition: a node that reserves its own partition while a table takes that
+// away does not have it. No barrier waits for the goroutine, so the view of before may be at hand.
+func TestReserveOfALeavingPartition(t *testing.T) {
+	g := startReserveRig(t, true)
+	p := partitionOf("away")
+	x := g.node.engine.Lock(p, g.node.cfg.Group.UnixMilli())
+	unlock := sync.OnceFunc(x.Unlock)
+	defer unlock()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := g.at.Reserve(0, spelled("LLEN away")...)
+		answered <- err
+	}()
+	eventually(t, "it waits for the shard", func() bool { return waitsForLock("holdHere") })
+	obeyed := make(chan struct{})
+	go func() {
+		giveAway(g.node, p)
+		close(obeyed)
+	}()
+	eventually(t, "the partition leaves", func() bool { return g.node.view.Load().Standing[p] != ownership.Serving })
+	unlock()
+	if err := came(t, "the answer", answered); err == nil {
+		t.Error("a partition is reserved that another node may serve")
+	} else {
+		g.compare("LLEN", "-TRYAGAIN ", nil, err)
+	}
+	came(t, "the end of the table's barrier", obeyed)
+	g.holds(0)
 }

@@ -29,6 +29,7 @@ type Stats struct {
 	Moved      uint64  // answered with MOVED
 	Waits      uint64  // told to wait for a take-over or a fence
 	Deferred   uint64  // answered later
+	Retries    uint64  // times that commands over several slots asked for a key again, or began anew
 	Blocked    int64   // commands that wait for keys, and claims, now
 	MaxBlocked int64   // how many may
 	OpsPerSec  float64 // of OfClients, over the last 1.6 s
@@ -142,6 +143,7 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	_, covered := n.coverage(&allPartitions)
 	s.Keys = keys.CountAll(n.engine, &covered)
 	b := n.broker
+	s.Retries = n.gathers.retries.Load()
 	s.Tracking = TrackingStats{
 		Clients: total.trackers, Prefixes: n.watchers.prefixes(), MaxMarks: engine.MaxMarks, MaxPrefixes: maxFollowed,
 		Overflows: total.overflows + n.watchers.overflows.Load(),

@@ -12,7 +12,7 @@ import (
 
 // TestLockTimesOfStreamPayloads is TestLockTimes for DUMP, RESTORE and COPY of a stream with -lock.fields
 // entries, all of which are pending for one of 1,000 consumers.
-func TestLockTimesOfStreamPayloads(t *testing.T) { judgeLocks(t, lockTimesOfPayloads) }
+func TestLockTimesOfStreamPayloads(t *testing.T) { judgeLocks(t, lockBound, lockTimesOfPayloads) }
 
 func lockTimesOfPayloads(t *testing.T, act func(what string, f func())) {
 	c := dial(t, startLeveled(t, func(c *Config) { c.Memory = max(64<<20, 600*int64(*lockFields)) }).Addr())
@@ -42,7 +42,7 @@ func lockTimesOfPayloads(t *testing.T, act func(what string, f func())) {
 
 // TestLockTimesOfLongEntries is TestLockTimes for entries that are nearly too long to be noted for
 // a copy.
-func TestLockTimesOfLongEntries(t *testing.T) { judgeLocks(t, lockTimesOfLongEntries) }
+func TestLockTimesOfLongEntries(t *testing.T) { judgeLocks(t, lockBound, lockTimesOfLongEntries) }
 
 func lockTimesOfLongEntries(t *testing.T, act func(what string, f func())) {
 	pair := newMovingPair(t, 64<<20)
@@ -93,7 +93,7 @@ func lockTimesOfLongEntries(t *testing.T, act func(what string, f func())) {
 
 // TestLockTimesOfStreamReads is TestLockTimes for reads of 5,000 streams, and for what looks through 200,000 pending
 // entries for those that are idle for long enough.
-func TestLockTimesOfStreamReads(t *testing.T) { judgeLocks(t, lockTimesOfReads) }
+func TestLockTimesOfStreamReads(t *testing.T) { judgeLocks(t, lockBound, lockTimesOfReads) }
 
 func lockTimesOfReads(t *testing.T, timed func(what string, f func())) {
 	c := dial(t, startLeveled(t, func(c *Config) { c.Memory, c.Shards = 512<<20, 1 }).Addr())

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/broker"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -125,6 +127,55 @@ func TestGapOfChannelsThatMoveTwice(t *testing.T) {
 			t.Errorf("the node in the middle has lost %d messages, want 3", lost)
 		}
 	}
+}
+
+// TestHandedWithoutAName: builds of this level that were never released say HANDED without a name,
+// and refuse it with one. The messages come all the same, and whoever follows is told of a gap: the
+// next owner cannot know that there is none.
+func TestHandedWithoutAName(t *testing.T) {
+	m := startMoves(t, func(c *Config) {
+		c.Dialer = func(ctx context.Context, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+			return handsWithoutName{conn}, err
+		}
+	})
+	m.listen(0, late, member.Live, member.Noted)
+	m.listen(0, quick, member.Live, member.Noted)
+	m.publish(0, "zero")
+	m.move(0, 1)
+	m.publish(1, "one")
+	m.move(1, 2)
+	m.publish(2, "two")
+	for _, loop := range []int{late, quick} {
+		m.gets(0, loop, "zero")
+		m.listen(2, loop, member.Follow, member.Gapped)
+		m.gets(2, loop, "one", "two")
+	}
+	for i, n := range m.nodes {
+		if lost := n.broker.Lost(); lost != 0 {
+			t.Errorf("node %d has lost %d messages", i, lost)
+		}
+	}
+	peer, handed := dial(t, m.nodes[2].Addr()), new(ring.PartitionSet)
+	peer.sendRaw(member.AppendRequest(nil, member.VerbHanded, handed[:]))
+	if got := peer.next(); !strings.HasPrefix(got, "(error) ERR wrong number of arguments") {
+		t.Errorf("it is answered by %s", got)
+	}
+	peer.want("PING", "PONG")
+}
+
+// handsWithoutName is a connection over which HANDED has no name.
+type handsWithoutName struct{ net.Conn }
+
+func (c handsWithoutName) Write(b []byte) (int, error) {
+	var p resp.Parser
+	if p.Parse(b) != resp.Done || !bytes.Equal(p.Args()[1], []byte(member.VerbHanded)) {
+		return c.Conn.Write(b)
+	}
+	if _, err := c.Conn.Write(resp.AppendRequest(nil, p.Args()[:3]...)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // TestUnservedPartitionsPassOnListeners: a channel moves on before its owner has served it. The

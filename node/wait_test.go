@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"runtime/pprof"
 	"strings"
 	"sync/atomic"
@@ -85,6 +86,17 @@ func goroutinesIn(t *testing.T, function string) int {
 		t.Fatal(err)
 	}
 	return bytes.Count(all.Bytes(), []byte(function))
+}
+
+// waitsForLock reports whether a goroutine in that function waits for a mutex.
+func waitsForLock(function string) bool {
+	all := make([]byte, 1<<20)
+	for goroutine := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
+		if strings.Contains(goroutine, "[sync.Mutex.Lock") && strings.Contains(goroutine, function) {
+			return true
+		}
+	}
+	return false
 }
 
 // TestManyWait: one goroutine counts for all clients that wait, and each is answered when there are enough copies for

@@ -83,6 +83,7 @@ func TestMetricsText(t *testing.T) {
 		`dunlin_members{member="p",role="proxy"} 1`,
 		`dunlin_loop_connections{loop="0"} 0`,
 		`dunlin_node_commands_total{command="get",member="n1"} 6`,
+		`dunlin_node_cross_slot_retries_total{member="n1"} 3`,
 		`dunlin_node_keys{member="n1"} 123`,
 		`dunlin_node_memory_bytes{class="index",member="n1"} 64`,
 		`dunlin_partitions_owned{member="n1"} 2048`,
@@ -138,6 +139,7 @@ func everything(t *testing.T) *Exporter {
 	e.AddProxy(member("p", 3, fake.TwoNodes()), p)
 	n := &fake.Node{Up: true}
 	n.Figures.Commands[command.Get] = 6
+	n.Figures.Retries = 3
 	n.Figures.Requests, n.Figures.Hits, n.Figures.Keys, n.Figures.Engine.Index = 8, 4, 123, 64
 	n.Figures.HotKeys = []figures.KeyFigure{{Key: "hot", N: 1000}, {Key: "warm", N: 10}}
 	n.Figures.Pinned = []node.PinnedStats{{Database: 8, Partition: 2056, Keys: 5, Bytes: 700, Share: 0.25}}

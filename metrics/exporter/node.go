@@ -45,6 +45,10 @@ var nodeMetrics = []metric[node.Stats]{
 		func(s *node.Stats) float64 { return float64(s.Waits) }),
 	counter("dunlin_node_deferred_total", "Commands of proxies that took long, so that others were answered before them.",
 		func(s *node.Stats) float64 { return float64(s.Deferred) }),
+	counter("dunlin_node_cross_slot_retries_total",
+		"Times that commands whose keys lie in several slots asked for a key again or began anew: "+
+			"its owner did not serve it, or somebody had changed it.",
+		func(s *node.Stats) float64 { return float64(s.Retries) }),
 	gauge("dunlin_node_blocked_commands", "Blocking commands that wait here for a value, those of proxies included.",
 		func(s *node.Stats) float64 { return float64(s.Blocked) }),
 	gauge("dunlin_node_blocked_commands_limit", "Number of such commands beyond which more get an error.",

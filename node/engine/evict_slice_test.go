@@ -119,7 +119,10 @@ func TestRoomBesideWriters(t *testing.T) {
 func TestRoomIsLeft(t *testing.T) {
 	begun := func() *sliceRig {
 		r := newSliceRig(t)
-		for r.s.slabs.emptying.at.page == 0 || r.s.slabs.emptying.at.cell < roomAtOnce {
+		for slices := 0; r.s.slabs.emptying.at.page == 0 || r.s.slabs.emptying.at.cell < roomAtOnce; slices++ {
+			if slices > 2*slicesAtOnce {
+				t.Fatalf("no slice of %d ends within a page", slices)
+			}
 			r.e.makeRoomSlice()
 		}
 		if !r.s.slabs.emptying.evicts {
