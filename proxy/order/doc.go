@@ -30,7 +30,7 @@
 //     more, the parked ones are sent again in the order of its commands, and of the chunks of each.
 //   - Requests leave a pipe in the order in which they entered. Their bytes stay until then.
 //   - A request that may have reached its node before the pipe broke is sent again only if it may
-//     be executed twice, and no later write of its session to the same partition may have reached the node,
+//     be executed twice, and no later write of its session to the same key may have reached the node,
 //     too: others may have seen that one, and would see the earlier one again.
 //   - A session that has strays at a node sends that node nothing in another lane before the node
 //     has acknowledged the next generation of the lost pipe.

@@ -16,7 +16,7 @@ type Request struct {
 	end     uint64   // offset in the pipe's stream one past its last byte
 	ID      int32    // which part
 	asks    bool     // its Part is an Asker
-	// replaced: the pipe broke, and the node may have executed a later write of the session there.
+	// replaced: the pipe broke, and the node may have executed a later write of the session to its key.
 	replaced bool
 	Origin
 }
@@ -116,21 +116,34 @@ func (m *Machine) repeatable(args [][]byte) bool {
 	return cmd != nil && cmd.IdempotentCall(args)
 }
 
-// writeAt is a partition that a session writes to.
-type writeAt struct {
+// written is what a session writes to: a key, all of a partition, or everything.
+type written struct {
 	session   *Session
-	partition uint16
+	database  uint8
+	partition int    // everywhere: all of them
+	key       string // "": all of the partition
+}
+
+const (
+	everywhere = -1
+	// mostWritten is how many keys of a request are told from each other.
+	mostWritten = 64
+)
+
+// around returns what a write is part of, and itself.
+func (w written) around() [3]written {
+	return [3]written{{session: w.session, partition: everywhere}, {session: w.session, partition: w.partition}, w}
 }
 
 // markReplaced marks the writes of a queue that broke behind which its session had sent another one
-// to the same partition. The node may have executed both, and others may have seen the second one: sent again, the
-// first one would show once more. begin and sent are offsets in the pipe's stream: where the oldest request
-// begins, and what was written; buf begins at base.
+// to the same key. The node may have executed both, and others may have seen the second one: sent
+// again, the first one would show once more. begin and sent are offsets in the pipe's stream: where
+// the oldest request begins, and what was written; buf begins at base.
 func (m *Machine) markReplaced(queue *fifo, buf []byte, base, begin, sent uint64) {
 	if queue.len() < 2 || m.broken.repeatsOld() {
 		return
 	}
-	later := map[writeAt]bool{}
+	whole, touched := map[written]bool{}, map[written]bool{} // by the later ones
 	for i := queue.len() - 1; i >= 0; i-- {
 		r, from := queue.at(i), begin
 		if i > 0 {
@@ -140,21 +153,48 @@ func (m *Machine) markReplaced(queue *fifo, buf []byte, base, begin, sent uint64
 			continue
 		}
 		raw := r.bare(buf[from-base:r.end-base], true)
-		if onlyReads(words(raw)) {
+		args := words(raw)
+		if onlyReads(args) {
 			continue
 		}
-		partitions := []uint16{r.Partition}
-		if part, ok := r.Part.(Scattered); ok {
-			partitions = part.Partitions(raw)
+		all := r.writes(raw, args)
+		for _, w := range all {
+			r.replaced = r.replaced || touched[w]
+			for _, outer := range w.around() {
+				r.replaced = r.replaced || whole[outer]
+			}
 		}
-		for _, partition := range partitions {
-			at := writeAt{r.Session, partition}
-			r.replaced = r.replaced || later[at]
-		}
-		for _, partition := range partitions {
-			later[writeAt{r.Session, partition}] = true
+		for _, w := range all {
+			whole[w] = true
+			for _, outer := range w.around() {
+				touched[outer] = true
+			}
 		}
 	}
+}
+
+// writes returns what a request writes to; args are its words. Where nobody knows the keys, it is all
+// of its partitions, and where they are many, everything.
+func (r *Request) writes(raw []byte, args [][]byte) []written {
+	if len(args) > 2*mostWritten {
+		return []written{{session: r.Session, partition: everywhere}}
+	}
+	partitions := []uint16{r.Partition}
+	if part, ok := r.Part.(Scattered); ok {
+		partitions = part.Partitions(raw)
+	}
+	var keys []int
+	if cmd := command.Row(args); cmd != nil && cmd.Flags&command.Internal == 0 {
+		keys, _ = cmd.AppendKeys(nil, args)
+	}
+	all := make([]written, max(len(partitions), len(keys)))
+	for i := range all {
+		all[i] = written{session: r.Session, partition: int(partitions[min(i, len(partitions)-1)])}
+		if i < len(keys) {
+			all[i].database, all[i].key = r.Database, string(args[keys[i]])
+		}
+	}
+	return all
 }
 
 // onlyReads reports whether a request that is executed late changes nothing.

@@ -2,6 +2,7 @@ package order
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,7 +154,7 @@ func TestStraysOfNodesThatLeft(t *testing.T) {
 }
 
 // A write of a broken pipe is not sent again if the node may have executed a later one of its session
-// to the same partition. Whoever saw that one would see the earlier one again.
+// to the same key. Whoever saw that one would see the earlier one again.
 func TestReplacedWritesAreNotSentAgain(t *testing.T) {
 	f := func(want string, requests ...string) {
 		t.Helper()
@@ -189,7 +190,16 @@ func TestReplacedWritesAreNotSentAgain(t *testing.T) {
 	f("", "a0 SET x 1", "a0 GET x")
 	f("", "a0 GET x", "a0 SET x 1")
 	f("", "a0 SET x 1", "a1 SET y 2")
+	f("", "a0 SET x 1", "a0 SET y 2")
 	f("", "a0 SET x 1", "b0 SET x 2")
+	f("1", "a0 SET {x}1 1", "a0 MSET {x}2 1 {x}1 2")
+	f("1", "a0 MSET {x}2 1 {x}1 2", "a0 SET {x}1 1")
+	f("12", "a0 SET x 1", "a0 DUNLIN EXEC x y") // whatever is in the transaction
+	f("1", "a0 DUNLIN EXEC x y", "a0 SET x 1")
+	many := "MSET" + strings.Repeat(" y 1", mostWritten)
+	f("", "a0 SET x 1", "b1 "+many)
+	f("1", "a0 SET x 1", "a1 "+many)
+	f("1", "a1 "+many, "a0 SET x 1")
 	f("12", "a0 SET x 1", "a0 INCR x") // both: an INCR is never sent again
 	f("1", "a0 INCR x", "a0 SET x 1")
 	f("unwritten", "a0 SET x 1", "a0 SET x 2")

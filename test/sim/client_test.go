@@ -10,7 +10,8 @@ import (
 type client struct {
 	w       *world
 	s       *session
-	next    map[[2]int]int // own keys: the next value
+	next    map[[2]int]int   // own keys: the next value
+	sets    map[[3]int]uint8 // own keys and values of SETs: the database that these named
 	own     [][2]int
 	pairs   []int // places whose pair of keys is its own
 	open    int
@@ -21,7 +22,7 @@ type client struct {
 }
 
 func newClient(x *proxy, own [][2]int, pairs []int) *client {
-	c := &client{w: x.w, own: own, pairs: pairs, next: make(map[[2]int]int)}
+	c := &client{w: x.w, own: own, pairs: pairs, next: make(map[[2]int]int), sets: make(map[[3]int]uint8)}
 	c.s = newSession(x, c)
 	return c
 }
@@ -83,6 +84,9 @@ func (c *client) send(cmd *command) {
 	w.ids++
 	cmd.id = w.ids
 	c.open++
+	if cmd.kind == set {
+		c.sets[[3]int{cmd.place, cmd.key, cmd.value}] = databaseOf(cmd.id)
+	}
 	w.begins(cmd)
 	c.s.input = append(c.s.input, cmd)
 	w.after(c.s.x.p, w.between(0, 500*time.Microsecond), c.s.take)

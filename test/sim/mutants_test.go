@@ -102,6 +102,7 @@ var caughtBy = map[string]uint64{
 	"keep what its living owner has not handed over":                     38,
 	"ignore generations":                                                 16,
 	"repeat what must not be repeated":                                   17,
+	"repeat what a later write has replaced":                             109,
 	"change the route of outstanding commands, and do not wait for them": 16,
 	"lose what is handed over with an overflow":                          13,
 	"let another life of a node acknowledge":                             26,

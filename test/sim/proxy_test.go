@@ -195,7 +195,7 @@ func (x *proxy) message(database uint8, args [][]byte) any {
 			from, id := x.w.parseKeys(keys)
 			return reading{known(id), from, parseIDs(ids), time.Duration(max(0, millis)) * time.Millisecond, millis < 0}
 		}
-		return request{commandOf(args[1])}
+		return request{commandOf(args[2])} // behind its key
 	}
 	switch string(args[1]) {
 	case member.VerbGather:

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -80,10 +81,8 @@ func (s *session) dispatch(c *command) bool {
 	}
 	s.begin(c)
 	r := order.Request{Session: &s.Session, Seq: uint64(c.id), Origin: originOf(c, s.x.w.tracked[c.place])}
-	raw := resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10))
-	if c.kind == set || c.kind == both || c.kind == publish {
-		raw = resp.AppendRequest(nil, []byte(c.kind.String()), strconv.AppendInt(nil, int64(c.id), 10), strconv.AppendInt(nil, int64(c.value), 10))
-	}
+	key := fmt.Appendf(nil, "%d,%d", c.place, c.key)
+	raw := resp.AppendRequest(nil, []byte(c.kind.String()), key, strconv.AppendInt(nil, int64(c.id), 10))
 	if c.kind == move {
 		from, to := s.x.w.keyOf(c.wanted[0], c.id), s.x.w.keyOf(c.wanted[1], c.id)
 		raw = member.AppendGather(nil, [][]byte{[]byte(move.String()), from, to, []byte("LEFT"), []byte("RIGHT")})
