@@ -245,3 +245,17 @@ func TestPulseStandsStill(t *testing.T) {
 		t.Errorf("the machine stood still for %v, want one second", missed)
 	}
 }
+
+// TestChaosLevels: a level that members have known for long is not in doubt when the cluster comes
+// to the next one.
+func TestChaosLevels(t *testing.T) {
+	w := &tableWatch{seen: map[ring.Version]time.Time{}}
+	now := time.Now()
+	w.note(&ring.Table{Epoch: 1, Level: 7}, now.Add(-2*watchLag))
+	w.note(&ring.Table{Epoch: 2, Level: 8}, now)
+	for level, want := range map[uint8]bool{0: true, 7: true, 8: false, 9: false} {
+		if got := w.atLevel(level); got != want {
+			t.Errorf("all know level %d: %v, want %v", level, got, want)
+		}
+	}
+}

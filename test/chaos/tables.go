@@ -16,12 +16,12 @@ import (
 // tableWatch polls the tables of all nodes. They say when the data of a partition began anew, and
 // so whether a key may be missing.
 type tableWatch struct {
-	mu     sync.Mutex
-	seen   map[ring.Version]time.Time
-	began  [ring.Partitions][]time.Time // when an epoch in which the data began was first seen
-	last   *ring.Table
-	raised time.Time  // when last has had its level since
-	all    []sighting // of the latest tables, by time
+	mu      sync.Mutex
+	seen    map[ring.Version]time.Time
+	began   [ring.Partitions][]time.Time // when an epoch in which the data began was first seen
+	last    *ring.Table
+	reached [1 << 8]time.Time // when last has had each level since, at least
+	all     []sighting        // of the latest tables, by time
 
 	secret []byte // of the cluster
 
@@ -97,8 +97,10 @@ func (w *tableWatch) note(t *ring.Table, now time.Time) {
 		w.all = append(w.all[:0], w.all[keptTables:]...)
 	}
 	if w.last == nil || t.Epoch >= w.last.Epoch {
-		if w.last == nil || t.Level != w.last.Level {
-			w.raised = now
+		for level := range int(t.Level) + 1 {
+			if w.last == nil || level > int(w.last.Level) {
+				w.reached[level] = now
+			}
 		}
 		w.last = t
 	}
@@ -200,7 +202,7 @@ func (w *tableWatch) Table() *ring.Table {
 func (w *tableWatch) atLevel(level uint8) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.last != nil && w.last.Level >= level && time.Since(w.raised) > watchLag
+	return w.last != nil && w.last.Level >= level && time.Since(w.reached[level]) > watchLag
 }
 
 // ofEpoch returns the table of an epoch that was seen last, or nil. Two coordinators may have
