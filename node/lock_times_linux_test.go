@@ -190,12 +190,7 @@ func lockTimesOfHash(t *testing.T, act func(what string, f func())) {
 	fillHash(t, heir, key, *lockFields)
 	act("eviction", func() {
 		for i := 0; heir.do("EXISTS "+key) != "(integer) 0"; i++ {
-			for j := range 1000 {
-				heir.sendArgs([]byte("SET"), fmt.Appendf(nil, "{%s}%d", key, i*1000+j), make([]byte, 1000))
-			}
-			for range 1000 {
-				heir.read()
-			}
+			setMany(heir, 1000, func(j int) string { return fmt.Sprintf("{%s}%d", key, i*1000+j) }, make([]byte, 1000))
 		}
 	})
 }
@@ -209,16 +204,23 @@ func TestLockTimesOfSmallRecords(t *testing.T) {
 		keys := 0
 		const atOnce = 1000
 		for !n.engine.IsTight() {
-			for range atOnce {
-				c.sendArgs([]byte("SET"), fmt.Appendf(nil, "k%08d", keys), []byte("value"))
-				keys++
-			}
-			for range atOnce {
-				c.read()
-			}
+			setMany(c, atOnce, func(i int) string { return fmt.Sprintf("k%08d", keys+i) }, []byte("value"))
+			keys += atOnce
 		}
 		act("lowered limit", func() { c.want("CONFIG SET maxmemory 16mb", "OK") })
 	})
+}
+
+// setMany sends n commands in one write, and reads their replies.
+func setMany(c *client, n int, key func(i int) string, value []byte) {
+	var requests []byte
+	for i := range n {
+		requests = resp.AppendRequest(requests, []byte("SET"), []byte(key(i)), value)
+	}
+	c.sendRaw(requests)
+	for range n {
+		c.read()
+	}
 }
 
 // fillHash makes a hash of n fields.

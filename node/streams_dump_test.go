@@ -25,11 +25,15 @@ func (c *client) doArgs(args ...string) string {
 
 func (c *client) sendWords(args []string) {
 	c.t.Helper()
+	c.sendArgs(bytesOfWords(args)...)
+}
+
+func bytesOfWords(args []string) [][]byte {
 	all := make([][]byte, len(args))
 	for i, a := range args {
 		all[i] = []byte(a)
 	}
-	c.sendArgs(all...)
+	return all
 }
 
 // dumpOf is the payload of a key.
@@ -144,9 +148,11 @@ func (c *client) run(all [][]string) {
 	c.t.Helper()
 	for len(all) > 0 {
 		some := all[:min(len(all), 200)]
+		var requests []byte // one write: each one of its own takes longer than most commands
 		for _, args := range some {
-			c.sendWords(args)
+			requests = resp.AppendRequest(requests, bytesOfWords(args)...)
 		}
+		c.sendRaw(requests)
 		for range some {
 			c.read()
 		}

@@ -6,14 +6,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 // addEntries adds entries to a stream, from an ID on.
 func addEntries(t testing.TB, c *client, key string, from, n int, fields string) {
 	t.Helper()
+	var requests []byte
 	for i := range n {
-		c.send(fmt.Sprintf("XADD %s %d %s", key, from+i, fields))
+		requests = resp.AppendRequest(requests, words(t, fmt.Sprintf("XADD %s %d %s", key, from+i, fields))...)
 	}
+	c.sendRaw(requests)
 	for range n {
 		if got := c.next(); strings.HasPrefix(got, "(error)") {
 			t.Fatal(got)

@@ -39,10 +39,12 @@ func TestTimeLawOfReads(t *testing.T) {
 		}
 		return args
 	}
+	var streams [][]string
 	for i := range all {
-		c.do(fmt.Sprintf("XADD {k}%d 1 f v", i))
-		c.do(fmt.Sprintf("XGROUP CREATE {k}%d g 0", i))
+		key := fmt.Sprint("{k}", i)
+		streams = append(streams, []string{"XADD", key, "1", "f", "v"}, []string{"XGROUP", "CREATE", key, "g", "0"})
 	}
+	c.run(streams)
 	rig.judge("XREAD of many streams", func() cost { return rig.once("client", many(all, []string{"XREAD", "STREAMS"}, "0")) })
 	rig.judge("XREADGROUP of many streams", func() cost {
 		return rig.once("client", many(all, []string{"XREADGROUP", "GROUP", "g", "c", "STREAMS"}, ">"))

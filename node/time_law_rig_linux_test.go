@@ -180,11 +180,11 @@ func (rig *lawRig) measure(row *command.Command, way, pattern string, args [][]b
 	})
 }
 
-// changed notes which values the request may have changed: those that it names, or all if it names none.
+// changed notes which values the request may have changed: those that it names, or all if it is about all keys.
 func (rig *lawRig) changed(row *command.Command, pattern string) {
 	switch {
 	case row.Flags&command.Write == 0 && !row.IsScript():
-	case !strings.Contains(pattern, "{k}") && !row.IsScript():
+	case plans[row.ID].keys == allKeys && !row.IsScript():
 		rig.stale = nil
 	default:
 		for key := range bigOfLaw {

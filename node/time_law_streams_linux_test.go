@@ -44,22 +44,37 @@ var hostileStreams = map[string]string{
 func init() {
 	maps.Copy(hostile, hostileStreams)
 	maps.Copy(bigOfLaw, map[string]func(c *client, key string){
-		"{k}stream": fillStream,
-		"{k}gone": func(c *client, key string) { // the entries are
+		"{k}stream": restored(fillStream),
+		"{k}gone": restored(func(c *client, key string) { // the entries are
 			fillStream(c, key)
 			c.do("XTRIM " + key + " MAXLEN 0")
-		},
-		"{k}groups": func(c *client, key string) {
-			c.do("DEL " + key)
+		}),
+		"{k}groups": restored(func(c *client, key string) {
+			all := [][]string{{"DEL", key}}
 			for i := range 20 {
-				c.do(fmt.Sprintf("XADD %s %d-1 f v", key, i))
+				all = append(all, []string{"XADD", key, fmt.Sprint(i, "-1"), "f", "v"})
 			}
 			for i := range 2000 {
-				c.do(fmt.Sprintf("XGROUP CREATE %s g%d $", key, i))
-				c.do(fmt.Sprintf("XGROUP CREATECONSUMER %s g0 c%d", key, i))
+				all = append(all, []string{"XGROUP", "CREATE", key, fmt.Sprint("g", i), "$"},
+					[]string{"XGROUP", "CREATECONSUMER", key, "g0", fmt.Sprint("c", i)})
 			}
-		},
+			c.run(all)
+		}),
 	})
+}
+
+// restored makes a value with fill once, and restores it from its payload afterwards.
+func restored(fill func(c *client, key string)) func(c *client, key string) {
+	var payload []byte
+	return func(c *client, key string) {
+		if payload == nil {
+			fill(c, key)
+			payload = c.dumpOf(key)
+			return
+		}
+		c.do("DEL " + key)
+		c.restore(key, payload)
+	}
 }
 
 func fillStream(c *client, key string) {
