@@ -63,7 +63,7 @@ func init() {
 	})
 }
 
-// restored makes a value with fill once, and restores it afterwards, which takes a tenth of the time.
+// restored makes a value with fill once, and restores it from its payload afterwards.
 func restored(fill func(c *client, key string)) func(c *client, key string) {
 	var payload []byte
 	return func(c *client, key string) {

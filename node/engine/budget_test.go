@@ -11,10 +11,13 @@ import (
 
 // fillUp sets keys of a few hundred bytes until about twice the limit went in, or one is refused.
 // Every third key expires, far away.
-func fillUp(e *Engine) {
-	value := make([]byte, 300)
+func fillUp(e *Engine) { fillWith(e, 300) }
+
+// fillWith is fillUp with values of a size.
+func fillWith(e *Engine, size int) {
+	value := make([]byte, size)
 	var err error
-	for i := 0; i < int(2*e.Stats().Max/400) && err == nil; i++ {
+	for i := 0; i < int(2*e.Stats().Max)/(size+100) && err == nil; i++ {
 		with(e, uint16(i%Partitions), 0, func(t Txn) {
 			expireAt := int64(0)
 			if i%3 == 0 {

@@ -61,6 +61,7 @@ func (r *sliceRig) free(what string, slice func() bool, between func()) {
 // TestRoomInSlices: who makes room without a shard of his own locks one for few records at a time,
 // whatever these are.
 func TestRoomInSlices(t *testing.T) {
+	oneGoroutine(t)
 	for what, prepare := range map[string]func(r *sliceRig){
 		"records of the main queue": func(*sliceRig) {},
 		"used records":              (*sliceRig).use,
@@ -106,6 +107,7 @@ func TestRoomInSlices(t *testing.T) {
 // TestRoomBesideWriters: what others write between two slices does not come to the page that is
 // being emptied, although that has most of the free cells.
 func TestRoomBesideWriters(t *testing.T) {
+	oneGoroutine(t)
 	r := newSliceRig(t)
 	if err := r.e.SetMaxBytes(2 * r.e.MaxBytes()); err != nil { // so that nobody else makes room
 		t.Fatal(err)
@@ -117,6 +119,7 @@ func TestRoomBesideWriters(t *testing.T) {
 // TestRoomIsLeft: when nobody makes room any more, the free cells of the page that was being
 // emptied are used again, and under another policy the rest of it stays.
 func TestRoomIsLeft(t *testing.T) {
+	oneGoroutine(t)
 	begun := func() *sliceRig {
 		r := newSliceRig(t)
 		for slices := 0; r.s.slabs.emptying.at.page == 0 || r.s.slabs.emptying.at.cell < roomAtOnce; slices++ {

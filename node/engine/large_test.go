@@ -422,7 +422,7 @@ func TestStagedReplies(t *testing.T) {
 func TestStageReplyWithTxn(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		e := open(t, Config{MaxBytes: 16 << 20, Shards: shards})
-		fillUp(e)
+		fillWith(e, 8000)
 		done := make(chan error, 1)
 		go func() {
 			txn := e.Lock(1, 1)

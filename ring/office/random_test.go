@@ -180,24 +180,28 @@ func TestPinnedSchedules(t *testing.T) {
 	}
 }
 
-// Random schedules show what becomes of rules that are broken.
+// Random schedules show what becomes of rules that are broken. They begin with one that does.
 func TestBrokenRulesInRandomSchedules(t *testing.T) {
 	const within = 60
-	for name, broken := range map[string]Broken{
-		"go on in office after a standstill":              {ActAfterStandstill: true},
-		"issue at once when coming into office":           {HastyOffice: true, IgnoreNews: true},
-		"plan without reports":                            {IgnoreReports: true},
-		"bury nodes that were never met":                  {BuryStrangers: true, GovernUnmet: true},
-		"found a cluster with the first node that is met": {FoundAtOnce: true},
+	for _, rule := range []struct {
+		name   string
+		first  uint64
+		broken Broken
+	}{
+		{"go on in office after a standstill", 59, Broken{ActAfterStandstill: true}},
+		{"issue at once when coming into office", 23, Broken{HastyOffice: true, IgnoreNews: true}},
+		{"plan without reports", 0, Broken{IgnoreReports: true}},
+		{"bury nodes that were never met", 36, Broken{BuryStrangers: true, GovernUnmet: true}},
+		{"found a cluster with the first node that is met", 40, Broken{FoundAtOnce: true}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(within) {
-				if s := run(seed, broken); s.fault != "" {
+		t.Run(rule.name, func(t *testing.T) {
+			for seed := rule.first; seed < rule.first+within; seed++ {
+				if s := run(seed, rule.broken); s.fault != "" {
 					t.Logf("schedule %d: %s", seed, s.fault)
 					return
 				}
 			}
-			t.Errorf("not noticed in %d schedules", within)
+			t.Errorf("not noticed in %d schedules from %d on", within, rule.first)
 		})
 	}
 }
