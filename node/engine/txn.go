@@ -43,6 +43,11 @@ func (t Txn) Unlock() {
 // endTxn is Unlock where something is fed or offered, or a key is due.
 func (s *shard) endTxn() {
 	s.actor = 0
+	if s.owes {
+		victim := s.victim
+		s.owes, s.victim = false, 0
+		defer func() { s.e.makeAhead(s, victim) }()
+	}
 	if len(s.awaits.due) > 0 {
 		deliver := s.serveDue()
 		defer func() {

@@ -1,0 +1,91 @@
+package engine
+
+import "runtime"
+
+// Some pages are kept free while memory is full, for those who cannot do without one: the small
+// queue, the first records of a class, indexes, values with parts and large bodies. Who takes one of
+// them empties another page once his shard is unlocked, in slices. So a command finds its page, and
+// no lock is held until one is empty. What a class with pages lacks it evicts from these, and it
+// gets another page when more than the ones to be kept are free.
+
+const (
+	// minAhead is how many pages are kept free at least, and aheadShare the part of the limit that
+	// they may take.
+	minAhead   = 4
+	aheadShare = 64
+)
+
+// leaves is how many free pages are left to those who cannot do without. Where not all keys may be
+// evicted nothing is refused for the sake of others.
+func (p *pool) leaves() int {
+	if Policy(p.policy.Load()) != AllKeys {
+		return 0
+	}
+	return p.toKeep()
+}
+
+// toKeep is how many pages are to be kept free.
+func (p *pool) toKeep() int {
+	return min(p.ahead, int(p.max.Load()/(aheadShare*p.pageCost())))
+}
+
+// freeLocked is how many pages there are without making room.
+func (p *pool) freeLocked() int {
+	left := p.limit(false) - p.used.Load() - p.reserved.Load()
+	if left < 0 {
+		return 0
+	}
+	return p.warms + int(left/p.pageCost())
+}
+
+// has reports whether so many pages are free.
+func (p *pool) has(pages int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.freeLocked() >= pages
+}
+
+// oweRoom notes that a page is to be emptied after this lock, if too few are free.
+func (s *shard) oweRoom() {
+	if !s.frugal && !s.e.pool.has(s.e.pool.toKeep()) {
+		s.owes, s.ending = true, true
+	}
+}
+
+// makeAhead empties pages until enough are free, for one who has just unlocked shard s. If victim is
+// not 0, one more shall be free, and shard victim-1 is the first one in which to look for it.
+func (e *Engine) makeAhead(s *shard, victim int) {
+	pages := e.pool.toKeep()
+	if victim > 0 {
+		pages++
+	} else if colder := s.colder(e.dice.Add(diceStep)); colder != nil {
+		victim = colder.number + 1
+	} else {
+		victim = s.number + 1
+	}
+	for range slicesAtOnce {
+		if e.pool.has(pages) || !e.makeAheadSlice(victim-1) {
+			return
+		}
+		runtime.Gosched() // or this goroutine would have the lock again before those that wait for it
+	}
+}
+
+// makeAheadSlice is a slice of makeAhead. It reports whether it got further.
+func (e *Engine) makeAheadSlice(first int) bool {
+	if e.large.reclaim() || e.reclaimAnySpare() {
+		return true
+	}
+	for i := range e.shards {
+		s := &e.shards[(first+i)&(len(e.shards)-1)]
+		if !s.mu.TryLock() {
+			continue
+		}
+		further, _ := s.roomSlice(false)
+		s.mu.Unlock()
+		if further {
+			return true
+		}
+	}
+	return false
+}
