@@ -15,17 +15,12 @@ const (
 	aheadShare = 64
 )
 
-// leaves is how many free pages are left to those who cannot do without. Where not all keys may be
-// evicted nothing is refused for the sake of others.
-func (p *pool) leaves() int {
+// toKeep is how many pages are to be kept free. Where not all keys may be evicted it is none, since
+// nothing may be refused, or expire sooner, for the sake of others.
+func (p *pool) toKeep() int {
 	if Policy(p.policy.Load()) != AllKeys {
 		return 0
 	}
-	return p.toKeep()
-}
-
-// toKeep is how many pages are to be kept free.
-func (p *pool) toKeep() int {
 	return min(p.ahead, int(p.max.Load()/(aheadShare*p.pageCost())))
 }
 

@@ -69,7 +69,8 @@ func TestKeepsPagesFree(t *testing.T) {
 	for i := range 50_000 {
 		mustSet(t, e, uint16(n+i)%2, fmt.Sprintf("k%08d", n+i), make([]byte, i/500*37%500))
 	}
-	if keep := e.pool.toKeep(); keep == 0 || !e.pool.has(keep) {
+	keep := e.pool.toKeep()
+	if keep == 0 || !e.pool.has(keep) {
 		t.Errorf("%d pages are free, want %d", e.pool.freeLocked(), keep)
 	}
 	e.SetPolicy(NoEviction)

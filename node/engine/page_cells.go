@@ -26,7 +26,7 @@ type page struct {
 func (sb *slabs) newPage(urgent bool) uint32 {
 	leave := 0
 	if !urgent || sb.s.frugal {
-		leave = sb.e.pool.leaves()
+		leave = sb.e.pool.toKeep()
 	}
 	pg := sb.e.pool.take(sb.s.window, sb.s.upkeep, sb.all < ownPages, leave)
 	if pg != 0 {
