@@ -98,7 +98,7 @@ func (s *shard) growGhosts() {
 		return
 	}
 	cost := int64(more * ghostSetSize)
-	if s.e.pool.toKeep() > 0 && !s.e.pool.has(int(cost/s.e.pool.pageCost())+2) {
+	if s.e.pool.toKeep() > 0 && s.e.pool.free() < int(cost/s.e.pool.pageCost())+2 {
 		return // a page is wanted at once, see evict_ahead.go
 	}
 	for !s.e.pool.charge(cost) {
