@@ -3,10 +3,10 @@ package engine
 import "runtime"
 
 // Some pages are kept free while memory is full, for those who cannot do without one: the small
-// queue, the first records of a class, indexes, values with parts and large bodies. Who takes one of
-// them empties another page once his shard is unlocked, in slices, and whoever has the shard after him
-// goes on. So a command finds its page, and no lock is held until one is empty. What a class with pages
-// lacks it evicts from these, and it gets another page when more than the ones to be kept are free.
+// queue, the first records of a class, indexes, values with parts and large bodies. Whoever takes one
+// of them empties another page once the shard is unlocked, in slices, and whoever has the shard next
+// goes on. So a command finds its page, and no lock is held until one is empty. A class that has
+// pages evicts from these, and it gets another page when more than the ones to be kept are free.
 
 const (
 	// minAhead is how many pages are kept free at least, and aheadShare the part of the limit that
@@ -49,8 +49,8 @@ func (s *shard) oweRoom() {
 	}
 }
 
-// makeAhead empties pages until enough are free, for one who has just unlocked shard s. If victim is
-// not 0, one more shall be free, and shard victim-1 is the first one in which to look for it.
+// makeAhead empties pages until enough are free, for one who has just unlocked shard s. If victim
+// is not 0, one more shall be free, and shard victim-1 is the first one in which to look for it.
 func (e *Engine) makeAhead(s *shard, victim int) {
 	pages, first := e.pool.toKeep(), s.number
 	if victim > 0 {

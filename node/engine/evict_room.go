@@ -117,8 +117,8 @@ func (s *shard) makeMainRoom(class int) bool {
 }
 
 // makeCellRoom makes room for a cell of a class that has pages: when the slice is over, from those
-// alone. If another shard's have waited much longer for a hand, a page of theirs is emptied once this
-// shard is unlocked.
+// alone. If another shard's have waited much longer for a hand, a page of theirs is emptied once
+// this shard is unlocked.
 func (s *shard) makeCellRoom(class int) bool {
 	if class == noClass || s.e.Policy() != AllKeys || !s.clocks.has(class) {
 		return false

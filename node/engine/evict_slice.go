@@ -8,9 +8,9 @@ import (
 // To free a page, all records on it have to go, and there may be thousands. A command makes room
 // under its own lock one record for one, and finds pages that were emptied before (evict_ahead.go).
 // Whoever makes room in another way does it in slices, each under a lock of its own: it judges,
-// evicts or moves some records. What a slice has begun the next one goes on with, whoever needs room
-// then. The hands and the small queue keep their places anyway, and a page that is being emptied is
-// in no list, so that nothing comes to it between two slices.
+// evicts or moves some records. What a slice has begun the next one goes on with, whoever needs
+// room then. The hands and the small queue keep their places anyway, and a page that is being
+// emptied is in no list, so that nothing comes to it between two slices.
 
 const (
 	// A slice evicts or moves up to roomAtOnce records or parts: up to 50 µs.

@@ -40,7 +40,7 @@ func (t Txn) Unlock() {
 	}
 }
 
-// endTxn is Unlock where something is fed or offered, or a key is due.
+// endTxn is Unlock where something is fed or offered, a key is due, or a page is to be emptied.
 func (s *shard) endTxn() {
 	s.actor = 0
 	if s.owes {
