@@ -190,7 +190,9 @@ func lockTimesOfHash(t *testing.T, act func(what string, f func())) {
 	fillHash(t, heir, key, *lockFields)
 	act("eviction", func() {
 		for i := 0; heir.do("EXISTS "+key) != "(integer) 0"; i++ {
-			setMany(heir, 1000, func(j int) string { return fmt.Sprintf("{%s}%d", key, i*1000+j) }, make([]byte, 1000))
+			pipelined(heir, 1000, func(j int) []string {
+				return []string{"SET", fmt.Sprintf("{%s}%d", key, i*1000+j), string(make([]byte, 1000))}
+			})
 		}
 	})
 }
@@ -200,27 +202,81 @@ func lockTimesOfHash(t *testing.T, act func(what string, f func())) {
 func TestLockTimesOfSmallRecords(t *testing.T) {
 	const bound = lockBound / 2 // a page without slices takes 1.2 to 2.2 ms, and a slice 0.2 ms
 	judgeLocks(t, bound, func(t *testing.T, act func(what string, f func())) {
-		n := startNode(t, func(c *Config) { c.Memory, c.Shards = 32<<20, 2 }) // pages of 64 KiB
-		c := dial(t, n.Addr())
-		keys := 0
-		const atOnce = 1000
-		for !n.engine.IsTight() {
-			setMany(c, atOnce, func(i int) string { return fmt.Sprintf("k%08d", keys+i) }, []byte("value"))
-			keys += atOnce
-		}
+		c, _ := fullOfSmall(t)
 		act("lowered limit", func() { c.want("CONFIG SET maxmemory 16mb", "OK") })
 	})
 }
 
-// setMany sends n commands in one write, and reads their replies.
-func setMany(c *client, n int, key func(i int) string, value []byte) {
-	var requests []byte
-	for i := range n {
-		requests = resp.AppendRequest(requests, []byte("SET"), []byte(key(i)), value)
+// TestLockTimesOfWrites measures for how long shards are locked by writes while memory is full of
+// records of 24 bytes. A page of them, of which there are thousands, has to go for each page that the
+// small queue or another length needs. It takes two keys for each of -lock.fields.
+func TestLockTimesOfWrites(t *testing.T) {
+	judgeLocks(t, lockBound, func(t *testing.T, act func(what string, f func())) {
+		c, keys := fullOfSmall(t)
+		writes := 2 * *lockFields
+		act("new keys", func() {
+			pipelined(c, writes, func(i int) []string { return []string{"SET", fmt.Sprintf("k%08d", keys+i), "value"} })
+		})
+		keys += writes
+		recent := func(i int) string { return fmt.Sprintf("k%08d", keys-1-i*7919%20_000) }
+		act("reads between", func() {
+			pipelined(c, writes, func(i int) []string {
+				if i%2 == 0 {
+					return []string{"GET", recent(i)}
+				}
+				return []string{"SET", fmt.Sprintf("k%08d", keys+i), "value"}
+			})
+		})
+		act("other lengths", func() {
+			pipelined(c, writes, func(i int) []string {
+				return []string{"SET", recent(i), strings.Repeat("v", i/500*37%500)}
+			})
+		})
+		act("all lengths", func() {
+			pipelined(c, writes/10, func(i int) []string {
+				return []string{"SET", recent(i), strings.Repeat("v", 1<<(i%15)+i*31%(1<<(i%15)))}
+			})
+		})
+		act("appends", func() {
+			pipelined(c, writes/10, func(i int) []string {
+				return []string{"APPEND", fmt.Sprintf("a%d", i%50), strings.Repeat("v", 100)}
+			})
+		})
+	})
+}
+
+// fullOfSmall is a node with two shards and pages of 64 KiB whose memory is full of records of 24
+// bytes, and how many were written.
+func fullOfSmall(t *testing.T) (c *client, keys int) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Shards = 32<<20, 2 })
+	c = dial(t, n.Addr())
+	const atOnce = 1000
+	for ; !n.engine.IsTight(); keys += atOnce {
+		pipelined(c, atOnce, func(i int) []string { return []string{"SET", fmt.Sprintf("k%08d", keys+i), "value"} })
 	}
-	c.sendRaw(requests)
-	for range n {
-		c.read()
+	return c, keys
+}
+
+// pipelined sends n commands, a thousand at a time.
+func pipelined(c *client, n int, command func(i int) []string) {
+	c.t.Helper()
+	const atOnce = 1000
+	for first := 0; first < n; first += atOnce {
+		var batch []byte
+		for i := first; i < min(n, first+atOnce); i++ {
+			args := command(i)
+			words := make([][]byte, len(args))
+			for j, a := range args {
+				words[j] = []byte(a)
+			}
+			batch = resp.AppendRequest(batch, words...)
+		}
+		c.sendRaw(batch)
+		for i := first; i < min(n, first+atOnce); i++ {
+			if got := c.read(); resp.IsError(got) {
+				c.t.Fatalf("%v answers %s", command(i), got)
+			}
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func (e *Engine) reclaimAnywhere() (further, locked bool) {
 			locked = true
 			continue
 		}
-		further, _ = s.roomSlice()
+		further, _ = s.roomSlice(true)
 		s.mu.Unlock()
 		if further {
 			return true, false

@@ -20,8 +20,10 @@
 // It leaves the main queue when a hand finds it unused (evict_clock.go). Both queues are in the
 // shard of the record's section. Memory moves between sizes and shards in pages: the hand that is
 // furthest behind in time gives, and sparse pages are emptied into others (page_compact.go).
-// evict_room.go has the order in which victims are looked for, budget.go enforces the limit. Who
-// makes room without a shard of his own does it in slices (evict_slice.go).
+// evict_room.go has the order in which victims are looked for, budget.go enforces the limit. Under its
+// lock a command evicts records of the class that it needs a cell of. Pages are emptied in slices
+// (evict_slice.go), by who makes room without a shard of his own, and behind commands that took one of
+// the few pages that are kept free (evict_ahead.go).
 //
 // # Terms
 //

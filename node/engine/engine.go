@@ -127,6 +127,7 @@ func New(cfg Config) (*Engine, error) {
 	e.limit.Store(cfg.MaxBytes)
 	e.pool.used.Store(e.fixed.Load() + cfg.Outside)
 	e.pool.keepWarm = cmp.Or(cfg.Warm, min(maxWarmPages, int(cfg.MaxBytes/int64(pageSize)/64)))
+	e.pool.ahead = max(minAhead, n)
 	e.pool.reserved.Store(int64(n) * ownPages * e.pool.pageCost())
 	e.pool.blocks.strained, e.share, e.servers = cfg.Strained, cfg.Share, cfg.Servers
 	e.announces, e.revoke, e.changed = cfg.Announce, cfg.Revoke, cfg.Changed

@@ -25,6 +25,8 @@ const (
 	// tried.
 	looksOwn       = 1 << 10
 	looksElsewhere = 1 << 10
+	// evictUsed is how many records then go from a class that wants a cell.
+	evictUsed = 16
 	// looksSqueeze is how many cells are looked at for each record that needs a cell, while the
 	// class whose pages wait longest is squeezed for a page.
 	looksSqueeze = 64
@@ -166,7 +168,7 @@ func (s *shard) reclaimMain(want, maxLooks int) bool {
 	if (s.slabs.wasteful() || policy == NoEviction) && s.slabs.compact() || (s.values.wastefulParts() || policy == NoEviction) && s.values.compactParts() {
 		return true
 	}
-	if s.spent() {
+	if want == noClass && s.spent() {
 		return false
 	}
 	if policy != AllKeys {
@@ -219,18 +221,25 @@ func (c *clocks) reclaimVolatile(want, maxLooks int) bool {
 func (c *clocks) turn(class, want, maxLooks int) bool {
 	gains, h := c.s.gains, &c.hands[class]
 	start, once := h.page, c.s.e.Policy() != AllKeys // who asks again finds nothing that was not found at first
-	for looks := 0; looks < maxLooks && !c.s.spent(); looks++ {
+	own := class == want                             // one record is enough, also at the end of a slice
+	for looks := 0; looks < maxLooks && (own || !c.s.spent()); looks++ {
 		if h.cell == 0 && c.s.slabs.evacuate(h.page) {
 			return true
 		}
-		if ref := c.visit(h); ref != 0 && c.judge(ref, h) && (class == want || c.s.gains != gains) {
+		if ref := c.visit(h); ref != 0 && c.judge(ref, h) && (own || c.s.gains != gains) {
 			return true
 		}
 		if once && h.page == start && h.cell == 0 {
 			return false
 		}
 	}
-	return c.s.e.Policy() == AllKeys && maxLooks >= looksOwn && c.evictPage(h)
+	switch {
+	case c.s.e.Policy() != AllKeys || maxLooks < looksOwn:
+		return false
+	case own:
+		return c.evictNext(h)
+	}
+	return c.evictPage(h)
 }
 
 // judge evicts the record under the hand, or another one in its place, if the policy says so.
@@ -280,6 +289,22 @@ func (c *clocks) evictSoonest(soonest handle, at int64, h *hand) bool {
 	}
 	c.s.evict(soonest)
 	return true
+}
+
+// evictNext evicts the next few records but roots, used or not. It reports whether there were any on
+// the next two pages.
+func (c *clocks) evictNext(h *hand) bool {
+	evicted := 0
+	for pages := 0; pages < 3 && evicted < evictUsed && h.page != 0; {
+		if h.cell == 0 {
+			pages++
+		}
+		if ref := c.visit(h); ref != 0 && !c.s.cells.header(ref).isRoot() {
+			c.s.evict(ref)
+			evicted++
+		}
+	}
+	return evicted > 0
 }
 
 // evictPage evicts all records but roots from the page under the hand, used or not. If a pinned

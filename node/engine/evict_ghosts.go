@@ -98,8 +98,13 @@ func (s *shard) growGhosts() {
 		return
 	}
 	cost := int64(more * ghostSetSize)
-	if !s.e.pool.charge(cost) && !(s.e.pool.chillWarm() && s.e.pool.charge(cost)) {
-		return
+	if s.e.pool.toKeep() > 0 && s.e.pool.free() < int(cost/s.e.pool.pageCost())+2 {
+		return // a page is wanted at once, see evict_ahead.go
+	}
+	for !s.e.pool.charge(cost) {
+		if !s.e.pool.chillWarm() {
+			return
+		}
 	}
 	if !s.e.ghosts.grow(s.ghostPlace(), s.sums.Ghosts, s.sums.Ghosts+cost) {
 		s.e.pool.refund(cost)

@@ -12,7 +12,7 @@ const maxWaits = 20
 
 // obtain returns a cell for n bytes, making room if it must; 0 if that is impossible.
 func (s *shard) obtain(k kind, n int) handle {
-	if h := s.cell(k, n); h != 0 || s.quiet {
+	if h := s.cell(k, n, s.quiet); h != 0 || s.quiet {
 		return h
 	}
 	want := noClass
@@ -22,7 +22,7 @@ func (s *shard) obtain(k kind, n int) handle {
 	for waits := 0; waits < maxWaits; {
 		gained, busy := s.makeRoom(want)
 		if gained {
-			if h := s.cell(k, n); h != 0 {
+			if h := s.cell(k, n, true); h != 0 {
 				return h
 			}
 			continue // another shard was faster
@@ -33,15 +33,15 @@ func (s *shard) obtain(k kind, n int) handle {
 		waits++
 		runtime.Gosched()
 	}
-	return s.cell(k, n) // as in await
+	return s.cell(k, n, true) // as in await
 }
 
 // cell returns a cell for n bytes if there is one.
-func (s *shard) cell(k kind, n int) handle {
+func (s *shard) cell(k kind, n int, urgent bool) handle {
 	if k == smallLog {
 		return s.small.take(n)
 	}
-	return s.slabs.take(k, s.e.classes.of(n))
+	return s.slabs.takeOr(k, s.e.classes.of(n), urgent)
 }
 
 // makeRoom evicts, or moves records together, until there is a free cell of the class wanted in
@@ -69,6 +69,12 @@ func (s *shard) makeBudgetRoom(want int) (gained, busy bool) {
 		return s.slabs.wasteful() && s.slabs.compact(), false
 	}
 	if want == noClass && s.small.overfull() && s.small.judge(s.e.pool.pageSize) {
+		return true, false
+	}
+	s.beginSlice()
+	made := s.makeCellRoom(want)
+	s.endSlice()
+	if made {
 		return true, false
 	}
 	if s.clocks.betweenPages(want) && s.reclaimColder() || s.reclaim(want, looksOwn) {
@@ -107,22 +113,46 @@ func (s *shard) makeWindowRoom(want int) (gained, busy bool) {
 // makeMainRoom is makeRoom for a record that moves to the main queue from the small one: it judges
 // no small queue.
 func (s *shard) makeMainRoom(class int) bool {
-	return s.clocks.betweenPages(class) && s.reclaimColder() || s.reclaimMain(class, looksOwn) || s.reclaimMain(noClass, looksOwn)
+	return s.makeCellRoom(class) || s.clocks.betweenPages(class) && s.reclaimColder() || s.reclaimMain(class, looksOwn) || s.reclaimMain(noClass, looksOwn)
 }
 
-// reclaimColder makes room in another shard, picked at random, if its clocks have waited much
-// longer for it.
-func (s *shard) reclaimColder() bool {
-	picked := s.e.pool.owner(s.random())
-	if picked < 0 || picked == s.number {
+// makeCellRoom makes room for a cell of a class that has pages: when the slice is over, from those
+// alone. If another shard's have waited much longer for a hand, a page of theirs is emptied once
+// this shard is unlocked.
+func (s *shard) makeCellRoom(class int) bool {
+	if class == noClass || s.e.Policy() != AllKeys || !s.clocks.has(class) {
 		return false
 	}
-	victim, now := &s.e.shards[picked], s.e.pool.tick.Load()
-	if !older(now-victim.clocks.coldStamp.Load(), now-s.clocks.coldStamp.Load()) || !victim.mu.TryLock() {
+	if s.clocks.betweenPages(class) {
+		if victim := s.colder(s.random()); victim != nil {
+			s.owes, s.ending, s.victim = true, true, victim.number+1
+		}
+	}
+	return s.reclaimMain(class, looksOwn)
+}
+
+// reclaimColder makes room in a shard that is colder, if that is not locked.
+func (s *shard) reclaimColder() bool {
+	victim := s.colder(s.random())
+	if victim == nil || !victim.mu.TryLock() {
 		return false
 	}
 	defer victim.mu.Unlock()
 	return victim.reclaimMain(noClass, looksOwn)
+}
+
+// colder is another shard, picked by r, if its clocks have waited much longer for a hand; else nil.
+// It needs no lock.
+func (s *shard) colder(r uint32) *shard {
+	picked := s.e.pool.owner(r)
+	if picked < 0 || picked == s.number {
+		return nil
+	}
+	victim, now := &s.e.shards[picked], s.e.pool.tick.Load()
+	if !older(now-victim.clocks.coldStamp.Load(), now-s.clocks.coldStamp.Load()) {
+		return nil
+	}
+	return victim
 }
 
 // reclaimFrom makes room in another shard, and reports whether its lock is not free.

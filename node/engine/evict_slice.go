@@ -6,16 +6,16 @@ import (
 )
 
 // To free a page, all records on it have to go, and there may be thousands. A command makes room
-// under its own lock, mostly one record for one. Whoever makes room in another way does it in
-// slices, each under a lock of its own: it judges, evicts or moves some records. What a slice has
-// begun the next one goes on with, whoever needs room then. The hands and the small queue keep
-// their places anyway, and a page that is being emptied is in no list, so that nothing comes to it
-// between two slices.
+// under its own lock one record for one, and finds pages that were emptied before (evict_ahead.go).
+// Whoever makes room in another way does it in slices, each under a lock of its own: it judges,
+// evicts or moves some records. What a slice has begun the next one goes on with, whoever needs
+// room then. The hands and the small queue keep their places anyway, and a page that is being
+// emptied is in no list, so that nothing comes to it between two slices.
 
 const (
 	// A slice evicts or moves up to roomAtOnce records or parts: up to 50 µs.
 	roomAtOnce = 128
-	// unlimited is how many a command may evict and move.
+	// unlimited is how many a command may evict and move where nothing else helps.
 	unlimited = math.MaxInt
 )
 
@@ -40,10 +40,11 @@ func (s *shard) endSlice() (spent bool) {
 
 // roomSlice makes room, or gets closer to it: records may have to go from several pages before one
 // of them is empty. It reports whether it did either, and whether more slices would do more.
-func (s *shard) roomSlice() (further, cut bool) {
+// Warm pages are room only for what is not made of pages.
+func (s *shard) roomSlice(chill bool) (further, cut bool) {
 	discards := s.discards
 	s.beginSlice()
-	further = s.e.pool.chillWarm() || s.reclaim(noClass, looksElsewhere)
+	further = chill && s.e.pool.chillWarm() || s.reclaim(noClass, looksElsewhere)
 	if cut = s.endSlice() && !further; cut {
 		s.e.cut.Store(int32(s.number) + 1)
 	} else {
@@ -86,7 +87,7 @@ func (e *Engine) makeRoomSlice() (further, cut bool) {
 	for i := range e.shards {
 		s := &e.shards[(first+i)&(len(e.shards)-1)]
 		s.mu.Lock()
-		further, cut = s.roomSlice()
+		further, cut = s.roomSlice(true)
 		s.mu.Unlock()
 		if further {
 			break

@@ -112,7 +112,7 @@ func (q *small) take(n int) handle {
 	units := q.s.e.classes.unitsFor(n)
 	if q.head == 0 || uint32(q.s.e.pool.pages[q.head].bump)+units > q.s.e.classes.pageUnits {
 		q.s.growGhosts()
-		pg := q.s.slabs.newPage()
+		pg := q.s.slabs.newPage(true)
 		if pg == 0 {
 			return 0
 		}
@@ -275,7 +275,7 @@ func (q *small) judgeNew(c *candidate) {
 func (q *small) promote(c *candidate) bool {
 	h := q.s.cells.header(c.ref)
 	class := q.s.e.classes.of(q.s.e.cellLen(h))
-	to := q.s.slabs.take(mainCells, class)
+	to := q.s.slabs.takeOr(mainCells, class, false)
 	if to == 0 && q.s.e.Policy() == AllKeys && q.s.makeMainRoom(class) {
 		to = q.s.slabs.take(mainCells, class)
 	}

@@ -175,8 +175,8 @@ func TestSweepInSlices(t *testing.T) {
 	if n, more := s.sweepSlice(w); n != 0 || more {
 		t.Errorf("%d were removed of a page that is nobody's, more: %t", n, more)
 	}
-	pg := e.pool.take(0, false, false)
-	for ; pg != w.at.page; pg = e.pool.take(0, false, false) {
+	pg := e.pool.take(0, false, false, 0)
+	for ; pg != w.at.page; pg = e.pool.take(0, false, false, 0) {
 	}
 	s.small.join(pg)
 	if n, more := s.sweepSlice(w); n != 0 || more || p.kind != smallLog {

@@ -9,7 +9,7 @@ import (
 // something is evicted for what is written.
 func TestFeedAllocatesNothing(t *testing.T) {
 	oneGoroutine(t)
-	e, replica := open(t, Config{MaxBytes: 4 << 20, Shards: 8}), open(t, Config{MaxBytes: 4 << 20, Shards: 8})
+	e, replica := open(t, Config{MaxBytes: 4 << 20, Shards: 8}), open(t, Config{MaxBytes: 3 << 20, Shards: 8})
 	for r := range Receiver(2) {
 		e.OpenFeed(r, func() {})
 		for p := range uint16(Partitions) {

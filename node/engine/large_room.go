@@ -12,6 +12,9 @@ func (s *shard) newLarge(n int) (off uint64, ok bool) {
 		l.refused.Add(1)
 		return 0, false
 	}
+	if s.e.pool.tight() {
+		s.oweRoom()
+	}
 	if ok {
 		return off, true
 	}

@@ -21,8 +21,19 @@ type page struct {
 	soonest    atomic.Int64 // no record on the page expires before, unix milliseconds; others read it to pass the page
 }
 
-// newPage returns an empty page, 0 when there is none without making room.
-func (sb *slabs) newPage() uint32 { return sb.e.pool.take(sb.s.window, sb.s.upkeep, sb.all < ownPages) }
+// newPage returns an empty page, 0 when there is none without making room. What is not urgent leaves
+// those that are kept free.
+func (sb *slabs) newPage(urgent bool) uint32 {
+	leave := 0
+	if !urgent || sb.s.frugal {
+		leave = sb.e.pool.toKeep()
+	}
+	pg := sb.e.pool.take(sb.s.window, sb.s.upkeep, sb.all < ownPages, leave)
+	if pg != 0 {
+		sb.s.oweRoom()
+	}
+	return pg
+}
 
 // own makes pg, an empty page, one of this shard's.
 func (sb *slabs) own(pg uint32, k kind) *page {
@@ -98,9 +109,13 @@ func (e *Engine) step(h *hand) handle {
 // take returns a cell of the class from the shard's pages or a new page, 0 when there is none
 // without making room. Its first word is zero, so that the clock does not take it for a record; the
 // rest is whatever was there.
-func (sb *slabs) take(k kind, class int) handle {
+func (sb *slabs) take(k kind, class int) handle { return sb.takeOr(k, class, true) }
+
+// takeOr is take, but if it is not urgent, a class of records that has pages takes none of those that
+// are kept free: it can evict from its own.
+func (sb *slabs) takeOr(k kind, class int, urgent bool) handle {
 	if sb.kinds[k].classes[class].room == 0 {
-		pg := sb.newPage()
+		pg := sb.newPage(urgent || k != mainCells || !sb.s.clocks.has(class))
 		if pg == 0 {
 			return 0
 		}

@@ -13,6 +13,7 @@ type pool struct {
 	table    arena // behind pages
 	pageSize int
 	keepWarm int // empty pages kept with their memory, charged all the while; they save a fault per 4 KiB on reuse
+	ahead    int // pages that commands keep free for one another, see evict_ahead.go
 
 	used     atomic.Int64
 	reserved atomic.Int64 // what shards with fewer than ownPages lack of them
@@ -57,14 +58,16 @@ func (p *pool) perWindow() uint32 { return 1 << p.windowShift }
 func (p *pool) pageCost() int64 { return int64(p.pageSize) + pageMetaSize }
 
 // take returns an empty page of a window, 0 when the budget has none. own says that it is one of those
-// that are reserved for the shard.
-func (p *pool) take(window int, upkeep, own bool) uint32 {
+// that are reserved for the shard. Others leave so many pages.
+func (p *pool) take(window int, upkeep, own bool, leave int) uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := &p.windows[window]
 	limit := p.limit(upkeep)
 	if own {
 		limit += p.pageCost()
+	} else if leave > 0 && p.freeLocked() <= leave {
+		return 0
 	}
 	if pg := w.warm; pg != 0 && (own || p.used.Load()+p.reserved.Load() <= limit) {
 		w.warm = p.pages[pg].next

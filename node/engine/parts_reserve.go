@@ -156,7 +156,7 @@ func (v Parts) mayTake(bytes int, in int64) error {
 func (v *values) haveCells() bool {
 	for _, n := range v.needs {
 		for v.s.slabs.kinds[n.kind].classes[n.class].cells < n.cells {
-			pg := v.s.slabs.newPage()
+			pg := v.s.slabs.newPage(true)
 			if pg == 0 {
 				return false
 			}

@@ -22,7 +22,9 @@ func (s *shard) newRecord(h header, expireAt int64, k kind) (handle, error) {
 func (s *shard) newCell(h header, expireAt int64, k kind, body uint64) (handle, error) {
 	n := s.e.cellLen(h)
 	if k == smallLog && s.small.overfull() && !s.e.haveSpares() {
+		s.beginSlice()
 		s.small.judge(judgeAhead * n)
+		s.endSlice()
 	}
 	ref := s.obtain(k, n)
 	if ref == 0 {

@@ -37,6 +37,8 @@ type shard struct {
 	touched  uint32 // sum of what was read only to have it in the processor's cache
 	gains    uint64 // times that the budget got something back
 	discards uint64 // records that went to make room
+	owes     bool   // a page is to be emptied once this shard is unlocked, see evict_ahead.go
+	victim   int    // number + 1 of the shard in which, and for a class that can do without; 0: any
 	steps    int    // records and parts that making room may still evict or move under this lock, see evict_slice.go
 	small    small
 	ghosts   ghosts
@@ -60,5 +62,5 @@ type shard struct {
 // noteDuties sets what changes and Unlock look at, after what they depend on has changed.
 func (s *shard) noteDuties() {
 	s.noting = s.feeding || s.versions != nil || len(s.awaits.keys) > 0 || s.marks.count > 0 || s.tells
-	s.ending = s.feeding || len(s.values.offers) > 0 || len(s.awaits.due) > 0 || s.actor != 0
+	s.ending = s.feeding || len(s.values.offers) > 0 || len(s.awaits.due) > 0 || s.actor != 0 || s.owes
 }

@@ -40,9 +40,14 @@ func (t Txn) Unlock() {
 	}
 }
 
-// endTxn is Unlock where something is fed or offered, or a key is due.
+// endTxn is Unlock where something is fed or offered, a key is due, or a page is to be emptied.
 func (s *shard) endTxn() {
 	s.actor = 0
+	if s.owes {
+		victim := s.victim
+		s.owes, s.victim = false, 0
+		defer func() { s.e.makeAhead(s, victim) }()
+	}
 	if len(s.awaits.due) > 0 {
 		deliver := s.serveDue()
 		defer func() {
