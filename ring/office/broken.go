@@ -12,5 +12,6 @@ type Broken struct {
 	CountLost          bool // behind a split, nodes count for a side that are seen on another
 	IgnoreNews         bool // a coordinator issues what it has planned though others have issued a table meanwhile
 	IgnoreReports      bool // every copy counts as in sync
+	AskNewcomers       bool // who came while a member stood still confirms the table that it has from that member
 	NeverShelter       bool // with one copy, the owner before is not named until the new one serves
 }

@@ -58,7 +58,7 @@ func (c *Config) Confirm(host Host, doubted *ring.Table, told []Told) (*ring.Tab
 	if foreignTo(current, told) {
 		return nil, ErrForeign
 	}
-	if !slices.ContainsFunc(told, func(t Told) bool { return c.knows(doubted, t) }) {
+	if !c.Broken.AskNewcomers && !slices.ContainsFunc(told, func(t Told) bool { return c.knows(doubted, t) }) {
 		return nil, errNobody
 	}
 	return current, nil

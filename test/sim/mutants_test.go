@@ -66,7 +66,9 @@ var broken = []brokenRule{
 		r.ownership.IgnoreAbsence, r.hard, r.overflows, r.restless = true, true, true, true
 	}, []mischief{stops}},
 	{"give a claim no turn", func(r *options) { r.noTurns, r.claims = true, true }, nil},
-	{"pop where a claim has its turn", func(r *options) { r.ignoreTurns, r.claims = true, true }, nil},
+	{"pop where a claim has its turn", func(r *options) { // hardly any history shows it, but one of before another rule
+		r.ignoreTurns, r.claims, r.order.RepeatOld, r.setsAgain = true, true, true, true
+	}, nil},
 	{"end the turn of a claim ahead of the pop", func(r *options) { r.order.PassEarly, r.claims = true, true }, nil},
 	{"end the turn of a claim whose pop is parked", func(r *options) {
 		r.order.PassUnsent, r.claims, r.later, r.restless = true, true, true, true

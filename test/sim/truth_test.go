@@ -121,7 +121,7 @@ func (w *world) execute(n *node, c *command, k int, late bool) (value, gen int) 
 	case set:
 		// A write to a key of another database replaces nothing: only here they have one value.
 		newer, known := c.client.sets[[3]int{k, c.key, values[c.key]}]
-		if values[c.key] > c.value && known && newer == databaseOf(c.id) && genuine && !late && !w.apart() {
+		if values[c.key] > c.value && known && newer == databaseOf(c.id) && genuine && !late && !w.apart() && !w.setsAgain {
 			w.violate("%s executes SET %d of %d again behind SET %d, which others may have seen", n.p.name, c.value, k, values[c.key])
 		}
 		values[c.key] = c.value
