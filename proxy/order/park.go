@@ -32,8 +32,8 @@ func parkedBytes(raw []byte, body Body) int {
 func (h *parked) let() { h.Session.Owner.Keep(-parkedBytes(h.raw, h.body)) }
 
 // returned decides about a request whose pipe p broke. begun says that some of it was written. A
-// request that may have been executed and must not be executed twice, or was replaced since, fails; any other is parked. raw
-// is valid during the call. returned takes over the body.
+// request that may have been executed and must not be executed twice, or was replaced since, fails;
+// any other is parked. raw is valid during the call. returned takes over the body.
 func (m *Machine) returned(r *Request, raw []byte, body Body, p *Pipe, begun bool, now time.Duration) {
 	if begun {
 		args := words(raw)
