@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
@@ -238,6 +240,46 @@ func TestCheckNoticesQueues(t *testing.T) {
 	f("loses all", "LRANGE q answers 0 items")
 }
 
+// TestCheckJudgesLostTails checks that a death explains a lost tail that was read only after a pop,
+// which showed the head alone, and none that a later read had shown.
+func TestCheckJudgesLostTails(t *testing.T) {
+	t.Parallel()
+	f := func(readBetween, explained bool) {
+		t.Helper()
+		x := &Rig{T: t, tolerated: map[string]int{}, losses: map[string]int{}, Options: Options{Copies: 2}}
+		x.Tables = &tableWatch{seen: map[ring.Version]time.Time{}}
+		x.Tables.note(&ring.Table{Epoch: 1, Issuer: "n1", Nodes: []ring.Member{{ID: "n1"}}}, time.Now().Add(-time.Minute))
+		l, err := harness.DialLink(serveQueue(t, "loses the tail"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Conn.Close()
+		s := &Session{X: x, name: "s", Link: l, Rng: rand.New(rand.NewPCG(1, 1))}
+		q := NewQueue("q", brief, 10)
+		for len(q.items) < 3 {
+			s.push(q, s.Rng)
+			s.Exchange()
+		}
+		x.dies(&harness.Member{ID: "n1"}, func() {})
+		if readBetween {
+			s.Range(q, true)
+			s.Exchange()
+		}
+		s.Add(func([]byte) {}, "ECHO", "lose")
+		s.pop(q, 1)
+		s.Range(q, true)
+		s.Exchange()
+		if len(x.violations) > 0 || len(x.Absences) != 1 {
+			t.Fatalf("a lost tail: violations %q, absences %v, want one absence", x.violations, x.Absences)
+		}
+		if err := x.judge(x.Absences[0]); (err == nil) != explained {
+			t.Errorf("a lost tail, read between %v: %v, explained by the death: %v", readBetween, err, explained)
+		}
+	}
+	f(false, true)
+	f(true, false)
+}
+
 // serveQueue is a server of one list, with one fault.
 func serveQueue(t *testing.T, fault string) (addr string) {
 	var items, before []string
@@ -283,7 +325,7 @@ func serveQueue(t *testing.T, fault string) (addr string) {
 		case "turns back":
 			items = before
 		case "loses the tail":
-			items = items[:1]
+			items = items[:2]
 		case "loses all":
 			items = nil
 		}

@@ -24,7 +24,7 @@ type Queue struct {
 	next   int64   // number of the next item
 	items  []queued
 	popped []queued  // the latest
-	last   time.Time // when the last command was sent that is known to be executed
+	whole  time.Time // when the last command was sent whose reply proves all items; a pop proves those it takes
 	flying int       // commands that have no reply yet
 	blind  bool
 	era    uint64 // see Rig.Era
@@ -102,7 +102,7 @@ func (s *Session) push(q *Queue, rng *rand.Rand) {
 			s.queueLost(q, fmt.Sprintf("RPUSH %s answers %d, want %d", q.item.Key, length, want), q.changedTail(want-length))
 		}
 		q.items = append(q.items, fresh...)
-		q.last = now
+		q.whole = now
 	}, args...)
 }
 
@@ -137,7 +137,6 @@ func (s *Session) pop(q *Queue, count int) {
 		if len(q.popped) > 2*keptPops {
 			q.popped = append(q.popped[:0], q.popped[keptPops:]...)
 		}
-		q.last = now
 	}, "LPOP", q.item.Key, strconv.Itoa(count))
 }
 
@@ -146,6 +145,7 @@ func (s *Session) Range(q *Queue, own bool) {
 	if own {
 		q.flying++
 	}
+	now := time.Now()
 	s.Add(func(reply []byte) {
 		if own {
 			q.flying--
@@ -165,14 +165,16 @@ func (s *Session) Range(q *Queue, own bool) {
 		sees := s.sees(q)
 		switch why := differ(shown, q.items); {
 		case !sees && q.flying == 0:
-			q.adopt(shown)
-		case !sees || why == "":
+			q.adopt(shown, now)
+		case !sees:
+		case why == "":
+			q.whole = now
 		case q.flying > 0: // its pipe may have broken, so that it was sent again
 			s.X.overtaken(fmt.Sprintf("%s: LRANGE %s answers %s", s.name, q.item.Key, why))
 			q.blind = true
 		default:
 			s.queueLost(q, "LRANGE "+q.item.Key+" answers "+why, q.changed(shown))
-			q.adopt(shown)
+			q.adopt(shown, now)
 		}
 	}, "LRANGE", q.item.Key, "0", "-1")
 }
@@ -210,11 +212,11 @@ func (s *Session) sees(q *Queue) bool {
 }
 
 // adopt believes what a read shows.
-func (q *Queue) adopt(shown []int64) {
-	q.blind, q.items = false, q.items[:0]
+func (q *Queue) adopt(shown []int64, sent time.Time) {
+	q.blind, q.items, q.whole = false, q.items[:0], sent
 	now := time.Now()
 	for _, n := range shown {
-		q.items = append(q.items, queued{n, now, now})
+		q.items = append(q.items, queued{n, sent, now})
 	}
 }
 
@@ -273,9 +275,12 @@ func (q *Queue) changed(shown []int64) []queued {
 // its owner, or data that began anew, explains that.
 func (s *Session) queueLost(q *Queue, what string, lost []queued) {
 	q.blind = true
-	a := absence{key: q.item.Key, what: what, partition: q.item.partition, from: q.last, to: time.Now(), lost: len(lost)}
+	a := absence{key: q.item.Key, what: what, partition: q.item.partition, from: q.whole, to: time.Now(), lost: len(lost)}
 	if len(lost) > 0 {
 		a.acked = lost[0].done
+		if lost[0].sent.After(a.from) {
+			a.from = lost[0].sent
+		}
 	}
 	if strings.HasPrefix(what, "LRANGE") && len(q.items) == 0 {
 		a.shown = 1
