@@ -339,7 +339,13 @@ func TestBlockedFull(t *testing.T) {
 	c := dial(t, n.Addr())
 	for i := 0; !strings.HasPrefix(c.do(fmt.Sprintf("SET %d %s", i, strings.Repeat("x", 10_000))), "(error) OOM"); i++ {
 	}
-	for i := 0; !strings.HasPrefix(c.do(fmt.Sprintf("SET small%d x", i)), "(error) OOM"); i++ {
+	for i, full := 0, false; !full; i += 100 {
+		for j := range 100 {
+			c.send(fmt.Sprintf("SET small%d x", i+j))
+		}
+		for range 100 {
+			full = strings.HasPrefix(c.next(), "(error) OOM")
+		}
 	}
 	w := block(t, n, "BLPOP q 0")
 	c.do("DEL 1 2 3 4 5")

@@ -117,6 +117,7 @@ func TestManyWatchedKeys(t *testing.T) {
 // lists, and no run does anything for each key of the others. What is behind it in the input is executed
 // after it.
 func TestManyKeysAreNotCopied(t *testing.T) {
+	forOneClient(t)
 	const many, perKey = 100_000, 120 // bytes of the Go heap
 	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
 	pipe := openPipeTo(t, n, 7, 0, "huge", 1, 2)

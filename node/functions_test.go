@@ -116,6 +116,7 @@ var hostileLibraries = []string{
 // TestHostileLibraries: a library that takes all steps or memory that it can get is refused, keeps nothing, and holds
 // up nobody.
 func TestHostileLibraries(t *testing.T) {
+	forOneClient(t)
 	n := startLeveled(t, func(c *Config) { c.Memory = 192 << 20 })
 	c, beside := dial(t, n.Addr()), dial(t, n.Addr())
 	c.patience = 2 * time.Minute

@@ -340,6 +340,7 @@ func TestSortKeepsItsDestination(t *testing.T) {
 // TestSortOfLongStrings: what SORT answers of a long string lies where the limit knows it, not in the Go
 // heap.
 func TestSortOfLongStrings(t *testing.T) {
+	forOneClient(t)
 	c := dial(t, startLeveled(t, func(c *Config) { c.Memory = 256 << 20 }).Addr())
 	const size = 16 << 20
 	c.want("RPUSH {t}l 1", "(integer) 1")

@@ -39,6 +39,7 @@ func (n *Node) awaitStarved(t *testing.T, want uint64) {
 // TestBuffersEvict: what a connection sends takes the place of keys before it takes
 // memory, and leaves it when the connection ends.
 func TestBuffersEvict(t *testing.T) {
+	forOneClient(t)
 	const limit = 32 << 20
 	n := startLimited(t, limit, "allkeys")
 	c := dial(t, n.Addr())
@@ -157,6 +158,7 @@ func TestFullNodeAnswersMany(t *testing.T) {
 
 // TestLongRequestIsCounted: of a request of many keys only the bytes are kept until it has come.
 func TestLongRequestIsCounted(t *testing.T) {
+	forOneClient(t)
 	n := startLimited(t, 64<<20, "allkeys")
 	before := n.engine.Stats().Outside
 	c := dial(t, n.Addr())

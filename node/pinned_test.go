@@ -93,6 +93,7 @@ func TestPinnedRepliesKeepOrder(t *testing.T) {
 
 // TestRefusedRepliesHoldNothing: a value that was to be answered, but the command fails after all.
 func TestRefusedRepliesHoldNothing(t *testing.T) {
+	forOneClient(t)
 	n := startNode(t, func(c *Config) { c.Memory, c.Eviction = 64<<20, "noeviction" })
 	c := dial(t, n.Addr())
 	v, tooMuch := bigValue(30<<20, 1), bigValue(40<<20, 1)
