@@ -10,6 +10,7 @@ import (
 // TestGeneratedPrograms runs random programs here and in lua5.1. LUA_PROGRAMS=n asks for another number
 // of them, LUA_SEED=n begins with another seed.
 func TestGeneratedPrograms(t *testing.T) {
+	long(t)
 	n, seed := 3000, 0
 	if testing.Short() {
 		n = 500
