@@ -170,8 +170,8 @@ func LongestLived(tables []*Table, alive []Member) (winner *Table) {
 // Outlives reports whether, of two tables foreign to each other, the lineage of t continues rather
 // than that of o. The lineage continues that more nodes of the last common table follow, as far as
 // the two tables tell who was in it, and alive shows on which side they are; then the one with more
-// nodes on its side, then the one whose table lists no node that alive shows elsewhere, then the one
-// with more that alive does not show; then the higher epoch decides, then the greater issuer. Without
+// nodes on its side, then the one whose table lists no node of the other side, then the one with more
+// that alive does not show; then the higher epoch decides, then the greater issuer. Without
 // a common table, because two clusters started separately, the one with more nodes continues. That
 // does not hold if a lineage was cut, because then one of the two may simply be the other's past.
 func (t *Table) Outlives(o *Table, alive []Member) bool {
@@ -201,23 +201,25 @@ func lastCommon(a, b *Table) (last Version, ok bool) {
 type kept struct {
 	stayed int // were in that table, and alive shows them on the lineage's side
 	living int // all that alive shows there: those, and who has joined or come back since
-	parted int // 1 if the lineage's table lists no node that alive shows on another side
+	parted int // 1 if the lineage's table lists no node that alive shows on the other side only
 	unseen int // stayed as well, and alive does not show them: they may have died on any side
 }
 
 // keptSince says which nodes t kept of the table v, which is in its lineage and in that of o. What t has dropped since,
 // perhaps only o tells.
 func (t *Table) keptSince(v Version, o *Table, alive []Member) (k kept) {
-	here := make(map[string]bool, len(alive))
+	here, there := make(map[string]bool, len(alive)), make(map[string]bool)
 	for _, m := range alive {
-		here[m.Name()] = holding{version: m.Version()}.isOf(t)
+		h := holding{version: m.Version()}
+		here[m.Name()], there[m.Name()] = h.isOf(t), h.isOf(o)
 	}
 	k.parted = 1
 	for i, joined := range t.Joined {
+		there := there[t.Nodes[i].Name()]
 		here, seen := here[t.Nodes[i].Name()]
 		if here {
 			k.living++
-		} else if seen {
+		} else if there {
 			k.parted = 0
 		}
 		switch stayed := joined <= v.Epoch; {
