@@ -171,9 +171,9 @@ func LongestLived(tables []*Table, alive []Member) (winner *Table) {
 // than that of o. The lineage continues that more nodes of the last common table follow, as far as
 // the two tables tell who was in it, and alive shows on which side they are; then the one with more
 // nodes on its side, then the one whose table lists no node of the other side, then the one with more
-// that alive does not show; then the higher epoch decides, then the greater issuer. Without
-// a common table, because two clusters started separately, the one with more nodes continues. That
-// does not hold if a lineage was cut, because then one of the two may simply be the other's past.
+// that alive does not show; then the higher epoch decides, then the greater issuer. Without a common
+// table, because two clusters started separately, the one with more nodes continues. That does not
+// hold if a lineage was cut, because then one of the two may simply be the other's past.
 func (t *Table) Outlives(o *Table, alive []Member) bool {
 	common, ok := lastCommon(t, o)
 	var byNodes int
