@@ -13,6 +13,10 @@ import (
 //	doubted: {a b c}, a stood still     a newcomer d has a's table from a, and knows no more than a
 //	  b answers with doubted, or a newer one ──▶ that is the current table
 //	  only d answers, b and c are dead       ──▶ nobody knows what b and c did: Alone
+//
+// A node that answers does not say which one it is. If b has died and d listens at its address,
+// gossip may not have brought d yet. So an answer from the address of a node that is not alive decides
+// nothing: the member asks again until gossip shows who is there.
 
 // Told is a node's answer to the question for its table.
 type Told struct {
@@ -58,7 +62,7 @@ func (c *Config) Confirm(host Host, doubted *ring.Table, told []Told) (*ring.Tab
 	if foreignTo(current, told) {
 		return nil, ErrForeign
 	}
-	if !c.Broken.AskNewcomers && !slices.ContainsFunc(told, func(t Told) bool { return c.knows(doubted, t) }) {
+	if !c.Broken.AskNewcomers && !slices.ContainsFunc(told, func(t Told) bool { return c.knows(host, doubted, t) }) {
 		return nil, errNobody
 	}
 	return current, nil
@@ -67,9 +71,18 @@ func (c *Config) Confirm(host Host, doubted *ring.Table, told []Told) (*ring.Tab
 // knows reports whether a node that has answered would know if others had gone on without this
 // member since it had the doubted table. One that came later may have that table, and what this
 // member has issued since, from this member.
-func (c *Config) knows(doubted *ring.Table, t Told) bool {
-	return !c.HasOthers(doubted) || doubted.NodeIndex(t.By.ID, t.By.Boot) >= 0 ||
+func (c *Config) knows(host Host, doubted *ring.Table, t Told) bool {
+	return !c.HasOthers(doubted) || c.wasThere(doubted, t) && isAlive(host.Alive(), t.By) ||
 		t.Table.Issuer != c.Self.Name() && t.Table.Newer(doubted)
+}
+
+// wasThere reports whether the doubted table names who has answered.
+func (c *Config) wasThere(doubted *ring.Table, t Told) bool {
+	return doubted != nil && doubted.NodeIndex(t.By.ID, t.By.Boot) >= 0
+}
+
+func isAlive(alive []ring.Member, m ring.Member) bool {
+	return slices.ContainsFunc(alive, func(a ring.Member) bool { return a.Name() == m.Name() })
 }
 
 // HasOthers reports whether a table names nodes besides this member, which can go on without it.
@@ -90,13 +103,17 @@ func tablesOf(told []Told) (tables []*ring.Table) {
 
 // Alone reports whether nobody is left who can know whether the others went on without this member
 // since it had the doubted table, though as few as there are are enough: no other node is alive but
-// those that have answered, and these came later.
+// those that have answered, and these came later; and nobody has answered in the place of a node that
+// is not alive.
 func (c *Config) Alone(host Host, doubted *ring.Table, told []Told) bool {
 	alive := host.Alive()
 	if Minority(alive, c.MinMembers) || c.Outdated(alive) > 0 || len(told) > 0 && foreignTo(host.Table(), told) {
 		return false
 	}
+	if slices.ContainsFunc(told, func(t Told) bool { return c.wasThere(doubted, t) && !isAlive(alive, t.By) }) {
+		return false
+	}
 	return !slices.ContainsFunc(c.otherNodes(alive), func(m ring.Member) bool {
-		return !slices.ContainsFunc(told, func(t Told) bool { return t.By.Name() == m.Name() && !c.knows(doubted, t) })
+		return !slices.ContainsFunc(told, func(t Told) bool { return t.By.Name() == m.Name() && !c.knows(host, doubted, t) })
 	})
 }

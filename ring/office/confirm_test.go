@@ -39,7 +39,7 @@ func TestWitnesses(t *testing.T) {
 	s.alive[1] = n3 // n2 is dead
 	s.confirms(t, c, doubted, nil, false, false)
 	s.confirms(t, c, doubted, []Told{{n3, doubted}}, false, true)
-	s.confirms(t, c, doubted, []Told{{n2, doubted}}, true, false) // not quite
+	s.confirms(t, c, doubted, []Told{{n2, doubted}}, false, false) // or who has come to its address
 	own := ring.Plan(doubted, s.alive, nil, c.Self, 1, nil)
 	s.confirms(t, c, doubted, []Told{{n3, own}}, false, true)
 	s.alive = s.alive[:1]
