@@ -139,7 +139,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 	if s.w.moving != nil {
 		s.tellMoving()
 	}
-	off := 0
+	off, turn := 0, netloop.Turn{}
 	s.input = flowing
 	s.state.LastUsed = s.w.loop.Now()
 	for off < len(in) && s.phase < closing {
@@ -179,7 +179,11 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 			}
 			s.state.Commands++
 		}
-		off += size
+		if off += size; off < len(in) && turn.IsOver(s.w.loop) && s.phase < closing {
+			s.input = behind
+			c.Wake()
+			return off
+		}
 	}
 	if s.phase >= closing {
 		return len(in)

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -307,4 +308,15 @@ func FuzzArguments(f *testing.F) {
 		}
 		ParseEach(args)
 	})
+}
+
+// TestNoTicket: a reply that is no ticket is not looked through.
+func TestNoTicket(t *testing.T) {
+	reply := bytes.Repeat([]byte(":1\r\n"), 100_000)
+	if _, _, ok := ParseTicket(reply); ok {
+		t.Error("numbers are a ticket")
+	}
+	if n := testing.AllocsPerRun(10, func() { ParseTicket(reply) }); n != 0 {
+		t.Errorf("a reply of %d bytes allocates %v times", len(reply), n)
+	}
 }

@@ -130,8 +130,11 @@ func AppendTicket(dst []byte, ticket uint64, size int) []byte {
 // ParseTicket reads what AppendTicket wrote. size is at least 1 and below 1 TiB.
 func ParseTicket(reply []byte) (ticket uint64, size int, ok bool) {
 	rest, ok := bytes.CutPrefix(reply, []byte("-"+codeLarge+" "))
+	if !ok { // a reply of any length
+		return 0, 0, false
+	}
 	fields := bytes.Fields(rest)
-	if !ok || len(fields) != 2 {
+	if len(fields) != 2 {
 		return 0, 0, false
 	}
 	ticket, ok = parseUint(fields[0])

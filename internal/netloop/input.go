@@ -70,6 +70,9 @@ func (c *Conn) receive(hangup bool) {
 	}
 	l := c.loop
 	kept := len(c.in) - c.inOff
+	if c.woken && kept > 0 && !hangup {
+		return // the handler has stopped early: what it left comes first, and does not grow
+	}
 	own := kept > smallKept
 	var buf []byte
 	if own {

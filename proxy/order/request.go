@@ -1,6 +1,7 @@
 package order
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -86,9 +87,18 @@ func (r *Request) bare(raw []byte, copied bool) []byte {
 	return raw
 }
 
+var (
+	execWords = [][]byte{[]byte(member.Name), []byte(member.VerbExec)}
+	execVerb  = resp.AppendBulk(resp.AppendBulk(nil, execWords[0]), execWords[1])
+)
+
 // words parses a request again, which is rare: remembering what it was would cost every command. The
-// result is a view of raw, empty if raw is not a whole request.
+// result is a view of raw, empty if raw is not a whole request. Of a transaction, which may have a million words,
+// it is the verb: nobody asks for more.
 func words(raw []byte) [][]byte {
+	if end := bytes.IndexByte(raw, '\n'); bytes.HasPrefix(raw[end+1:], execVerb) {
+		return execWords
+	}
 	var p resp.Parser
 	p.SetLimits(resp.Limits{})
 	if p.Parse(raw) != resp.Done {
