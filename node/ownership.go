@@ -176,17 +176,19 @@ func (n *Node) obeyLocked(v *ownership.View) {
 // anew, when they were to come here before: they have been elsewhere since.
 func (n *Node) discardLocked(next *ownership.View) {
 	old := n.view.Load()
-	if !n.broker.Keeps() {
-		return
-	}
 	var gained ring.PartitionSet
 	for p := range uint16(ring.Partitions) {
 		if next.Began[p] != old.Began[p] && next.Owns(p) {
 			gained.Add(p)
 		}
 	}
-	if !gained.Empty() {
-		n.broker.Discard(func(channel string) bool { return gained.Has(ring.PartitionOf([]byte(channel))) }, old.Epoch())
+	n.discard(gained, old.Epoch())
+}
+
+// discard drops what is kept of the channels of partitions under tables up to an epoch.
+func (n *Node) discard(of ring.PartitionSet, epoch uint64) {
+	if !of.Empty() && n.broker.Keeps() {
+		n.broker.Discard(func(channel string) bool { return of.Has(ring.PartitionOf([]byte(channel))) }, epoch)
 	}
 }
 

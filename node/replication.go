@@ -133,6 +133,7 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 	h := &handOver{HandOver: lost, heirs: slices.Clone(lost.Heirs), begun: n.monotonic()}
 	h.addChannels(a.Next.Table, n.following.LostUnserved(a.Old, a.Next))
 	whole := n.following.Lost(a.Old, &h.channels, n.broker.Overrun(), n.cfg.Group.Clock())
+	n.discard(n.following.LostUnhanded(a.Old, a.Next, &h.channels), a.Old.Epoch())
 	id := n.machine.HandedTo(n.monotonic(), h.heirs)
 	if id == 0 {
 		return // there are none

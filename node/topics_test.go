@@ -306,6 +306,24 @@ func TestDataThatBeginsAnew(t *testing.T) {
 	m.gets(1, late)
 }
 
+// TestChannelsThatWentOnElsewhere: a node loses a channel, and the next owner begins anew without it. When the channel is
+// about to come back and then does not, a proxy is not shown once more what it was shown over an earlier pipe.
+func TestChannelsThatWentOnElsewhere(t *testing.T) {
+	m := startMoves(t)
+	m.listen(0, late, member.Live, member.Noted)
+	m.move(0, 1)
+	m.gets(0, late)
+	m.listen(1, late, member.Follow, member.Noted)
+	m.clients[1].want("PUBLISH "+m.channel+" old", "(integer) 1")
+	delete(m.pipes, [2]int{1, late})
+	m.generation++
+	m.table = altered(m.table, func(next *ring.Table) { next.Owner[m.p], next.Since[m.p] = 2, next.Epoch })
+	install(t, m.table, m.nodes[:]...)
+	m.begin(2, 1)
+	m.listen(1, late, member.Ahead, member.Noted)
+	m.gets(1, late)
+}
+
 // TestMissedComesLate: what is handed over when a node serves already is refused: it would come
 // behind later messages.
 func TestMissedComesLate(t *testing.T) {

@@ -114,6 +114,18 @@ func (f *Following) LostUnserved(old, next *ownership.View) (set ring.PartitionS
 	return set
 }
 
+// LostUnhanded returns the partitions that this node has lost and hands over to nobody, because others went on without
+// it. What it keeps of their channels is no longer wanted, and would come behind what others publish.
+func (f *Following) LostUnhanded(old, next *ownership.View, handed *ring.PartitionSet) (set ring.PartitionSet) {
+	for p := range uint16(ring.Partitions) {
+		if old.Standing[p] != ownership.Foreign && next.Standing[p] == ownership.Foreign && !handed.Has(p) {
+			set.Add(p)
+			f.forget(p)
+		}
+	}
+	return set
+}
+
 // Torn returns the partitions that this node begins to serve under the next view, and whose
 // channels the owner before has not handed over.
 func (f *Following) Torn(v, next *ownership.View) (torn ring.PartitionSet) {

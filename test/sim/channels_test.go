@@ -206,6 +206,9 @@ func (n *node) handChannels(a ownership.HandOver, h *replica.HandOver) (told map
 		}
 	}
 	whole := n.following.Lost(a.Old, &set, n.broker.Overrun(), n.w.now)
+	if gone := n.following.LostUnhanded(n.w.tracking(a.Old), a.Next, &set); !n.w.keepUnhanded {
+		n.broker.Discard(func(channel string) bool { return gone.Has(ring.PartitionOf([]byte(channel))) }, a.Old.Epoch())
+	}
 	told = make(map[string]*channelsOf)
 	for _, heir := range slices.Concat(h.Heirs, others) {
 		at := slices.IndexFunc(a.Next.Table.Nodes, func(m ring.Member) bool { return m.Name() == heir })

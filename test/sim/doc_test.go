@@ -35,7 +35,8 @@
 // In histories with moves, clients move elements between lists of two places (LMOVE with --cross-slot
 // relaxed): the owners hold both places, and the element is stored before it is taken. It stays in
 // both lists only if a process that takes part has died or stood still, or a connection has broken,
-// and is in one of them otherwise (moves_test.go, reserve_test.go).
+// and is in one of them otherwise (moves_test.go, reserve_test.go). If the first list's partition
+// loses that it was taken, it is there again.
 //
 // In histories with reads, writers add entries to two journals of each partition, and readers follow
 // them with XREAD, behind the last ID that they have seen or behind $, in journals of one partition

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 )
@@ -88,11 +89,18 @@ func (w *world) arrives(c *command, m popped, back bool) {
 	}
 }
 
-// tear notes that a place has perhaps lost something: its elements are not followed any further.
-// If its list was emptied by a command, only that is over.
+// tear notes that a place has perhaps lost something: its elements are not followed any further, nor are those that
+// were moved to another place and lie in its lists again, because the place has lost that they were taken. If its list
+// was emptied by a command, only that is over.
 func (w *world) tear(k int, emptied bool) {
 	for n := range journals {
 		w.journals[journal(k, n)] = nil
+	}
+	has := valuesOf(w.truth[k].last)
+	for list := range poppable {
+		for _, id := range w.lists[has[spotOf(k, list).key()]] {
+			delete(w.elements, id)
+		}
 	}
 	for id, e := range w.elements {
 		if (e.spot.place() == k || e.also != nil && e.also.to.place() == k) && (!emptied || e.by == nil) {
@@ -142,5 +150,25 @@ func (w *world) checkElements() {
 		case e.back:
 			w.violate("%d was never returned", id)
 		}
+	}
+}
+
+// TestMovedBack has a place lose that one of two elements was taken, which were moved to another place: only the other
+// one has one place still.
+func TestMovedBack(t *testing.T) {
+	w := newWorld(options{seed: 1, claims: true, moves: true})
+	const again, elsewhere = 1, 2
+	from, to := spotOf(0, 1), spotOf(1, 0)
+	w.elements[again] = &element{spot: to, by: &command{}} // both sides of a split may pop it
+	w.elements[elsewhere] = &element{spot: to}
+	before := &change{}
+	before.values[from.key()] = w.listOf([]int{again})
+	w.truth[from.place()].last = before
+	w.tear(from.place(), false)
+	if w.elements[again] != nil {
+		t.Error("an element that lies in the list from which it was moved has one place")
+	}
+	if w.elements[elsewhere] == nil {
+		t.Error("an element is not followed any further, though only the list from which it was moved has lost something")
 	}
 }

@@ -66,6 +66,7 @@ type rules struct {
 	listenEarly  bool // nodes have who listens be live before they have the table
 	noBacklogs   bool // a new owner keeps nothing for those who follow
 	noMissed     bool // it does not pass on what they have not got
+	keepUnhanded bool // a node keeps what it published for those who follow where it hands over nothing
 	trustAnybody bool // it says that it has everything
 	oneReader    bool // of those who wait for entries of a journal, one is served when there are some
 }
