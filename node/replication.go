@@ -133,8 +133,10 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 	h := &handOver{HandOver: lost, heirs: slices.Clone(lost.Heirs), begun: n.monotonic()}
 	h.addChannels(a.Next.Table, n.following.LostUnserved(a.Old, a.Next))
 	whole := n.following.Lost(a.Old, &h.channels, n.broker.Overrun(), n.cfg.Group.Clock())
+	n.toldBut(a.Old, &h.channels)
 	id := n.machine.HandedTo(n.monotonic(), h.heirs)
 	if id == 0 {
+		n.tolds(&h.channels)
 		return // there are none
 	}
 	h.ctx, h.end = context.WithCancel(n.ctx)

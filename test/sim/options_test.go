@@ -67,5 +67,7 @@ type rules struct {
 	noBacklogs   bool // a new owner keeps nothing for those who follow
 	noMissed     bool // it does not pass on what they have not got
 	trustAnybody bool // it says that it has everything
+	knowAnybody  bool // it takes it that the owner before has told of all who follow
+	endUntold    bool // who listens is let go before the next owner is told of it
 	oneReader    bool // of those who wait for entries of a journal, one is served when there are some
 }
