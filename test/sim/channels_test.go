@@ -96,7 +96,7 @@ func (p *nodePipe) hear(l *listening) {
 	case l.Count == 0:
 		n.broker.Listen(rc, pubsub.Channel, l.Name, 0)
 		p.deliver()
-	case !brokers && !(had && live && (v.Held.Has(at) || v.Standing[at] == ownership.Gained || n.untold.has(n.w.place(at)) && !n.w.endUntold)):
+	case !brokers && !(had && live && (v.Held.Has(at) || v.Standing[at] == ownership.Gained || n.untold.has(n.w.place(at)))):
 		answer = member.NotOwner
 	default:
 		answer = p.listenAs(rc, l, at)

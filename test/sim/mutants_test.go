@@ -98,9 +98,6 @@ var broken = []brokenRule{
 	{"believe that all who follow were told of", func(r *options) {
 		r.knowAnybody, r.channels, r.busy, r.script = true, true, true, sleepThroughMoves
 	}, nil},
-	{"let those go who listen before the next owner is told of them", func(r *options) {
-		r.endUntold, r.channels, r.busy, r.restless = true, true, true, true
-	}, []mischief{joins, leaves}},
 	{"do not return what was popped for who is gone", func(r *options) { r.noReturns, r.claims = true, true }, nil},
 }
 

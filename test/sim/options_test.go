@@ -68,6 +68,5 @@ type rules struct {
 	noMissed     bool // it does not pass on what they have not got
 	trustAnybody bool // it says that it has everything
 	knowAnybody  bool // it takes it that the owner before has told of all who follow
-	endUntold    bool // who listens is let go before the next owner is told of it
 	oneReader    bool // of those who wait for entries of a journal, one is served when there are some
 }
