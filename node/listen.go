@@ -108,11 +108,12 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 
 // listenAs carries out a LISTEN to a channel. Who follows while the owner before may still be
 // handing over is noted, and asks again. For who follows later than backlogs are kept there may be
-// a gap.
+// a gap, and for those of whom the owner before has not told.
 func (r *request) listenAs(rc *broker.Receiver, mode broker.Mode, l *member.Listen) member.Heard {
 	p := ring.PartitionOf(l.Name)
 	late := mode == broker.Follow && r.node.following.Since(r.view, p, r.worker.loop.Now()) == 0
-	torn := mode == broker.Follow && r.Level() >= ring.HandedLevel && !r.node.following.IsWhole(r.view, p)
+	torn := mode == broker.Follow && (r.Level() >= ring.HandedLevel && !r.node.following.IsWhole(r.view, p) ||
+		!r.node.broker.IsTold(rc.Origin, pubsub.Kind(l.Kind), l.Name))
 	waits := torn && r.view.Standing[p] == ownership.Gained
 	if waits {
 		mode = broker.Ahead
@@ -169,9 +170,10 @@ func (r *request) brokers(p uint16, mode broker.Mode) bool {
 	}
 }
 
-// mayBroker is brokers for who is live here.
+// mayBroker is brokers for who is live here. Who ended that before the next owner is told of it would be
+// told of a gap there.
 func (r *request) mayBroker(p uint16) bool {
-	return r.view.Standing[p] == ownership.Gained || r.mayPublish(p)
+	return r.view.Standing[p] == ownership.Gained || r.mayPublish(p) || r.node.untold[p].Load()
 }
 
 // mayPublish reports whether messages may still be published in a partition that this node has lost: by loops

@@ -162,6 +162,8 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	n.discardLocked(v)
 	n.tearLocked(v)
 	n.loses = n.loses || losesSome(n.view.Load(), v)
+	n.following.Obeys(n.view.Load(), v)
+	n.awaitTold(v)
 	n.view.Store(v)
 	n.reviewBlocked()
 	n.events.review()
@@ -193,20 +195,59 @@ func (n *Node) discard(of ring.PartitionSet, epoch uint64) {
 }
 
 // tearLocked tells of a gap those who listen to channels that come back under the next view, and that the owner before
-// has not handed over.
+// has not handed over, or not for them.
 func (n *Node) tearLocked(next *ownership.View) {
-	torn := n.following.Torn(n.view.Load(), next)
-	if torn.Empty() || clusterLevel(next.Table) < ring.HandedLevel {
+	returned := n.following.Returned(n.view.Load(), next)
+	var torn ring.PartitionSet
+	if clusterLevel(next.Table) >= ring.HandedLevel {
+		torn = n.following.Torn(n.view.Load(), next)
+	}
+	if torn.Empty() && returned.Empty() {
 		return
 	}
+	isTorn := func(channel string) bool { return torn.Has(ring.PartitionOf([]byte(channel))) }
 	n.goJob(func() {
 		n.broker.Gap(func(channel string) uint64 {
-			if p := ring.PartitionOf([]byte(channel)); torn.Has(p) {
+			if p := ring.PartitionOf([]byte(channel)); torn.Has(p) || returned.Has(p) {
 				return next.Began[p]
 			}
 			return 0
-		}, func() bool { return n.ctx.Err() == nil })
+		}, isTorn, func() bool { return n.ctx.Err() == nil })
 	})
+}
+
+// awaitTold has those who listen to the channels that the next view takes from this node stay until it
+// has looked who they are.
+func (n *Node) awaitTold(next *ownership.View) {
+	old := n.view.Load()
+	for p := range uint16(ring.Partitions) {
+		switch {
+		case next.Standing[p] != ownership.Foreign:
+			n.untold[p].Store(false)
+		case old.Standing[p] != ownership.Foreign:
+			n.untold[p].Store(true)
+		}
+	}
+}
+
+// toldBut is tolds for what a view had, but for the channels of the set.
+func (n *Node) toldBut(old *ownership.View, set *ring.PartitionSet) {
+	var others ring.PartitionSet
+	for p := range uint16(ring.Partitions) {
+		if old.Standing[p] != ownership.Foreign && !set.Has(p) {
+			others.Add(p)
+		}
+	}
+	n.tolds(&others)
+}
+
+// tolds notes that this node has looked who listens to the channels of some partitions, or need not.
+func (n *Node) tolds(set *ring.PartitionSet) {
+	for p := range uint16(ring.Partitions) {
+		if set.Has(p) {
+			n.untold[p].Store(false)
+		}
+	}
 }
 
 // losesSome reports whether some partition is served under a view, and not under the next one.
@@ -238,6 +279,8 @@ func (n *Node) resetLocked(seed uint64) {
 	n.feeding.Clear()
 	n.actFeedingLocked()
 	n.copies.Clear()
+	all := ring.AllPartitions()
+	n.tolds(&all)
 	n.engine.Reset(seed)
 	n.flushTracking(false)
 }

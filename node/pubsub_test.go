@@ -236,12 +236,19 @@ func TestListenWhileOtherLoopsPublish(t *testing.T) {
 		}
 	}
 	want("{c}1", member.Noted)
+	untold := &n.untold[partitionOf("c")]
 	giveAway(n, partitionOf("c"))
+	eventually(t, "the node has looked who listens", func() bool { return !untold.Load() })
 	want("{c}1", member.NotOwner)
 	passed := n.passed.Swap(nil)
 	want("{c}1", member.Noted)
 	want("{c}2", member.NotOwner) // to which nobody has listened
 	n.passed.Store(passed)
+	want("{c}1", member.NotOwner)
+	untold.Store(true) // who listens must not go before the next owner is told of it
+	want("{c}1", member.Noted)
+	want("{c}2", member.NotOwner)
+	untold.Store(false)
 	want("{c}1", member.NotOwner)
 }
 

@@ -134,8 +134,10 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 	h.addChannels(a.Next.Table, n.following.LostUnserved(a.Old, a.Next))
 	whole := n.following.Lost(a.Old, &h.channels, n.broker.Overrun(), n.cfg.Group.Clock())
 	n.discard(n.following.LostUnhanded(a.Old, a.Next, &h.channels), a.Old.Epoch())
+	n.toldBut(a.Old, &h.channels)
 	id := n.machine.HandedTo(n.monotonic(), h.heirs)
 	if id == 0 {
+		n.tolds(&h.channels)
 		return // there are none
 	}
 	h.ctx, h.end = context.WithCancel(n.ctx)

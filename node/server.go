@@ -148,6 +148,8 @@ type Node struct {
 
 	view   atomic.Pointer[ownership.View]
 	passed atomic.Pointer[ring.Table] // no loop executes under an older one
+	// untold has the partitions that this node has lost, and of which it has not looked yet who listens there.
+	untold [ring.Partitions]atomic.Bool
 	agent  atomic.Pointer[TableSource]
 
 	// fenced: serve nothing, see fence.go. It is changed under fenceMu, which is held for moments,

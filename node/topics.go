@@ -80,6 +80,7 @@ func (n *Node) tellTopics(ctx context.Context, t *toldTopics) {
 	defer release()
 	list, allTold, done := n.broker.Told(keep, goOn)
 	defer done()
+	n.tolds(t.gets)
 	whole := allMissed && allTold
 	p, err := member.DialPeer(ctx, n.cfg.Dialer, t.heir.Addr, n.cfg.Secret.First(), n.cfg.Boot)
 	if err == nil {

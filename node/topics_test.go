@@ -257,21 +257,22 @@ func TestListenAheadOfTheTable(t *testing.T) {
 		}
 	})
 	m.listen(0, late, member.Live, member.Noted)
+	m.listen(0, quick, member.Live, member.Noted)
 	m.begin(0, 1)
 	m.listen(1, quick, member.Live, member.NotOwner)
 	m.listen(1, quick, member.Ahead, member.Noted)
-	m.gets(0, late)
 	m.listen(1, late, member.Follow, member.NotOwner)
 	mute.Store(true)
 	m.nodes[1].SetTable(m.table)
 	m.listen(1, 2, member.Live, member.NotOwner)
 	mute.Store(false)
 	install(t, m.table, m.nodes[:]...)
-	m.clients[1].want("PUBLISH "+m.channel+" one", "(integer) 1")
-	m.listen(1, late, member.Follow, member.Noted)
-	m.listen(1, quick, member.Follow, member.Noted)
-	m.gets(1, late, "one")
-	m.gets(1, quick, "one")
+	m.publish(1, "one")
+	for _, loop := range []int{late, quick} {
+		m.gets(0, loop)
+		m.listen(1, loop, member.Follow, member.Noted)
+		m.gets(1, loop, "one")
+	}
 }
 
 // TestListenLiveBeforeTheTable: a proxy takes the next owner for a former process at its address,
@@ -341,6 +342,76 @@ func TestMissedComesLate(t *testing.T) {
 		t.Errorf("a message that comes too late is answered by %q, want %q", got, want)
 	}
 	m.gets(1, late, "new")
+}
+
+// TestGapOfWhoStandsStill: a channel moves on when the node in the middle has forgotten a proxy that does
+// not follow there. The proxy is told of a gap when it follows, or at once if it need not. One that
+// was live in the middle is not.
+func TestGapOfWhoStandsStill(t *testing.T) {
+	for name, test := range map[string]struct{ back, ahead bool }{
+		"it has heard of nothing":          {},
+		"it has heard of the move to come": {ahead: true},
+		"the channel comes back":           {back: true},
+		"it comes back, and was heard of":  {back: true, ahead: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := startMoves(t)
+			m.listen(0, late, member.Live, member.Noted)
+			m.listen(0, quick, member.Live, member.Noted)
+			m.begin(0, 1)
+			if test.ahead {
+				m.listen(1, late, member.Ahead, member.Noted)
+			}
+			install(t, m.table, m.nodes[:]...)
+			m.gets(0, quick)
+			m.listen(1, quick, member.Follow, member.Noted)
+			m.publish(1, "one")
+			m.nodes[1].following.Gained(1, -time.Hour)
+			m.nodes[1].broker.Forget()
+			to, counts := 2, 1
+			if test.back {
+				to, counts = 0, 2 // it is live there
+			}
+			m.move(1, uint16(to))
+			m.gets(1, quick, "one")
+			m.listen(to, quick, member.Follow, member.Noted)
+			m.clients[to].want("PUBLISH "+m.channel+" two", fmt.Sprintf("(integer) %d", counts))
+			if test.back {
+				eventually(t, "the gap is told", func() bool { return m.nodes[0].broker.Lost() > 0 })
+				m.gets(0, late, "lost 1", "two")
+			} else {
+				m.gets(0, late)
+				m.listen(to, late, member.Follow, member.Gapped)
+				m.gets(to, late, "two")
+			}
+			m.gets(to, quick, "two")
+		})
+	}
+}
+
+// TestGapBelowTheLevelOfHanded: in a cluster with members that do not say HANDED, too, a proxy that follows
+// is told of a gap if the node in the middle has died.
+func TestGapBelowTheLevelOfHanded(t *testing.T) {
+	m := startMoves(t)
+	m.table = altered(m.table, func(next *ring.Table) { next.Level = ring.HandedLevel - 1 })
+	install(t, m.table, m.nodes[:]...)
+	m.listen(0, late, member.Live, member.Noted)
+	m.listen(0, quick, member.Live, member.Noted)
+	m.move(0, 1)
+	m.gets(0, quick)
+	m.listen(1, quick, member.Follow, member.Noted)
+	m.publish(1, "one")
+	if err := m.nodes[1].Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.table = tableWithout(m.table, 1)
+	install(t, m.table, m.nodes[0], m.nodes[2])
+	m.gets(0, late)
+	to := int(m.table.Owner[m.p])
+	if m.table.OwnerOf(m.p).ID == m.nodes[2].cfg.ID {
+		to = 2
+	}
+	m.listen(to, late, member.Follow, member.Gapped)
 }
 
 // cutAtMissed is a connection that breaks when it is to hand over a message.

@@ -291,13 +291,15 @@ func (l *listening) isEverywhere(t *topic) bool {
 }
 
 // settleChannel tells the owner of a channel and its heir. The owner does not send anything before all that
-// comes from the node before is here.
+// comes from the node before is here. What the worker has said at a node to which the channel was to come
+// stays until it is live at the owner: that node may serve for a moment, and tells the owner of the worker.
 func (l *listening) settleChannel(t *topic) {
 	p := ring.PartitionOf([]byte(t.name))
 	owner, heir := l.w.order.OwnerByTable(p), l.heirs[p]
-	waits := false
+	waits, here := false, t.tieTo(owner)
+	arrived := t.count == 0 || here != nil && here.live
 	for _, at := range t.ties {
-		if at.node != owner && (at.node != heir || at.live) {
+		if at.node != owner && (at.live || at.node != heir && arrived) {
 			waits = waits || at.live
 			l.end(at)
 		}

@@ -239,3 +239,50 @@ func TestListeningToAnotherProcess(t *testing.T) {
 		t.Errorf("it says %q, and must not follow", said)
 	}
 }
+
+// TestListeningStaysWhereAChannelWasToCome: a channel goes to another node than the one that was to get it. What the
+// proxy has said there stays until it is live at the owner: that node may serve for a moment, and
+// then tells the owner of the proxy.
+func TestListeningStaysWhereAChannelWasToCome(t *testing.T) {
+	c := newCluster(t, 3, oneLoop(t))
+	var mu sync.Mutex
+	var said []string
+	obeys := false
+	for i, n := range c.nodes {
+		n.set(func(n *fakeNode) {
+			n.listen = func(args []string) member.Heard {
+				mu.Lock()
+				defer mu.Unlock()
+				said = append(said, n.name+" "+strings.Join(args[1:], " "))
+				if i == 0 && obeys && args[3] != "0" {
+					return member.NotOwner
+				}
+				return member.Noted
+			}
+		})
+	}
+	have := func(line string) func() bool {
+		return func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Contains(said, line)
+		}
+	}
+	c.level = ring.PubSubLevel
+	c.route(func(int) int { return 0 })
+	s := c.dial()
+	s.send("SUBSCRIBE c")
+	s.want("*3 $9 subscribe $1 c :1")
+	c.route(func(int) int { return 0 }, ring.Move{Partition: ring.PartitionOf([]byte("c")), From: 0, To: 1})
+	eventually(t, "the next owner is told", have("n2 1 c 1"))
+	c.route(func(int) int { return 2 })
+	mu.Lock()
+	obeys = true
+	mu.Unlock()
+	eventually(t, "it ends that", have("n2 0 c 0"))
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Contains(said, "n3 2 c 1") {
+		t.Errorf("it ends that ahead of following: %q", said)
+	}
+}

@@ -1,6 +1,10 @@
 package broker
 
-import "github.com/dunlin-cache/dunlin/internal/pubsub"
+import (
+	"slices"
+
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+)
 
 // Count returns how many subscribers a channel or shard channel has, without those of patterns.
 func (b *Broker) Count(kind pubsub.Kind, name []byte) (subscribers int) {
@@ -22,7 +26,7 @@ func (b *Broker) Patterns() int {
 	return len(b.patterns.list)
 }
 
-// Topics returns how many channels or shard channels have subscribers.
+// Topics returns how many channels or shard channels have subscribers, and those that only have marks.
 func (b *Broker) Topics(kind pubsub.Kind) (n int) {
 	for i := range b.stripes {
 		s := &b.stripes[i]
@@ -36,12 +40,24 @@ func (b *Broker) Topics(kind pubsub.Kind) (n int) {
 // eachSteps is how many channels are visited under one lock, if each costs 1.
 const eachSteps = 256
 
+// hasSubscribers reports whether there are more than marks. The stripe's lock is held.
+func (s *stripe) hasSubscribers(kind pubsub.Kind, name string) bool {
+	return slices.ContainsFunc(s.topics[kind][name], func(in interest) bool { return !in.isMark() })
+}
+
 // Each calls visit for the channels or shard channels that have subscribers, in no order, and some of those
 // that come or go meanwhile. visit returns what it has cost, with a visit of no work for 1. It is called under
 // a lock, which is released every eachSteps: then rest is called, and Each ends if that returns false.
 func (b *Broker) Each(kind pubsub.Kind, visit func(name string) (cost int), rest func() (goOn bool)) {
 	for i := range b.stripes {
-		if !b.stripes[i].each(kind, visit, rest) {
+		s := &b.stripes[i]
+		goOn := s.each(kind, func(name string) (cost int) {
+			if !s.hasSubscribers(kind, name) {
+				return 1
+			}
+			return visit(name)
+		}, rest)
+		if !goOn {
 			return
 		}
 	}

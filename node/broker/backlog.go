@@ -90,7 +90,7 @@ func (b *Broker) keep(s *stripe, at int, m *Message, matching [][]interest, epoc
 // isExpected reports whether a receiver is to follow a channel here, as it says or a stand-in for it.
 func isExpected(channel []interest, rc *Receiver) bool {
 	return slices.ContainsFunc(channel, func(in interest) bool {
-		return in.ahead && (in.receiver == rc || in.receiver.standsIn && in.receiver.Origin == rc.Origin)
+		return in.ahead && !in.isMark() && (in.receiver == rc || in.receiver.standsIn && in.receiver.Origin == rc.Origin)
 	})
 }
 

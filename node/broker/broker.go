@@ -56,6 +56,10 @@ type interest struct {
 	since uint64
 }
 
+// isMark reports whether this is a stand-in whose receiver has come: it counts no more, and only
+// says that the owner before has told of the receiver.
+func (in *interest) isMark() bool { return in.count == 0 }
+
 // Mode says what a receiver that listens is to get.
 type Mode uint8
 

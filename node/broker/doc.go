@@ -13,6 +13,7 @@
 //   - backlog: what was published in a partition since this node gained it, for a few seconds. Receivers
 //     that follow the partition here are shown it (backlog.go).
 //   - stand-in: counts for a receiver that is expected to follow (standin.go).
+//   - mark: what stays of a stand-in when its receiver has come. It says that the owner before has told of it.
 //   - following: which partitions are so new here that receivers may still have to follow, and of which of them
 //     the owner before has handed over everything (following.go).
 //   - missed: what a receiver has not got of a channel that moves on before it has followed (missed.go).

@@ -23,6 +23,8 @@ type Following struct {
 	// (DUNLIN HANDED): who listens, and what those have not got. This may come before the table
 	// does.
 	handed map[uint16]string
+	// lost has the partitions that this node has had once, and lost.
+	lost ring.PartitionSet
 }
 
 // Gained notes that the node has got partitions in an epoch.
@@ -135,6 +137,30 @@ func (f *Following) Torn(v, next *ownership.View) (torn ring.PartitionSet) {
 		}
 	}
 	return torn
+}
+
+// Obeys notes what the next view takes from this node.
+func (f *Following) Obeys(old, next *ownership.View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for p := range uint16(ring.Partitions) {
+		if old.Standing[p] != ownership.Foreign && next.Standing[p] == ownership.Foreign {
+			f.lost.Add(p)
+		}
+	}
+}
+
+// Returned returns the partitions that this node begins to serve under the next view, and has had
+// before. Receivers may still be live on their channels.
+func (f *Following) Returned(v, next *ownership.View) (returned ring.PartitionSet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for p := range uint16(ring.Partitions) {
+		if v.Standing[p] == ownership.Gained && next.Standing[p] == ownership.Serving && f.lost.Has(p) {
+			returned.Add(p)
+		}
+	}
+	return returned
 }
 
 // forget notes that this node has lost a partition.

@@ -113,7 +113,7 @@ func (s *stripe) movedChannel(m *Message, keep func(string) bool, began func(str
 	c.interests = len(interests)
 	for _, in := range interests {
 		of := in.receiver.Origin
-		if in.ahead && of != (Origin{}) && !in.receiver.closed.Load() && !slices.Contains(c.follow, of) {
+		if in.ahead && !in.isMark() && of != (Origin{}) && !in.receiver.closed.Load() && !slices.Contains(c.follow, of) {
 			c.follow = append(c.follow, of)
 		}
 	}
@@ -192,18 +192,16 @@ func (b *Broker) Overrun() (epoch uint64) {
 
 // Gap counts a lost message for each receiver that has been live on a channel since before the
 // epoch from which this node has it: the channel has been elsewhere, and the owner there has not
-// handed over what was published. began returns that epoch, or 0 for other channels. rest is as for
-// Told.
-func (b *Broker) Gap(began func(channel string) uint64, rest func() (goOn bool)) {
+// handed over what was published, or has not told of the receiver, which it had forgotten. began
+// returns that epoch, or 0 for other channels, and torn whether what was published is missing. rest
+// is as for Told.
+func (b *Broker) Gap(began func(channel string) uint64, torn func(channel string) bool, rest func() (goOn bool)) {
 	for _, kind := range []pubsub.Kind{pubsub.Channel, pubsub.Shard} {
 		for i := range b.stripes {
 			s := &b.stripes[i]
 			goOn := s.each(kind, func(name string) (cost int) {
-				for _, in := range s.topics[kind][name] {
-					if !in.ahead && in.receiver.Origin != (Origin{}) && in.since < began(name) && !isEverywhere(kind, name) {
-						in.receiver.lose()
-						b.lost.Add(1)
-					}
+				if began := began(name); began > 0 && !isEverywhere(kind, name) {
+					b.lost.Add(s.gap(kind, name, began, torn(name)))
 				}
 				return 1 + len(name)/nameStep
 			}, rest)
@@ -212,4 +210,18 @@ func (b *Broker) Gap(began func(channel string) uint64, rest func() (goOn bool))
 			}
 		}
 	}
+}
+
+// gap is Gap for one channel, and returns for how many receivers there is one. The stripe's lock is
+// held.
+func (s *stripe) gap(kind pubsub.Kind, name string, began uint64, torn bool) (n uint64) {
+	list := s.topics[kind][name]
+	for _, in := range list {
+		of := in.receiver.Origin
+		if !in.ahead && of != (Origin{}) && in.since < began && (torn || !isTold(list, of)) {
+			in.receiver.lose()
+			n++
+		}
+	}
+	return n
 }

@@ -17,6 +17,16 @@ import (
 //
 // A receiver that does not come is forgotten with the backlogs. Stand-ins of a channel that has
 // gone elsewhere, though it was to come here, are dropped when it does come here.
+//
+// An owner tells the next one of all receivers that get what is published there, or for which it
+// keeps that. So a receiver of which it has not told has missed something: it stood still, or heard of no
+// table, until a node in the middle had forgotten it. It is told of a gap when it follows:
+//
+//	old node    m1        receiver: m1 … stands still
+//	middle         m2     its stand-in is forgotten, and the channel moves on
+//	new node          m3  Follow: Gapped, m3
+//
+// That must show when the receiver has come, too. So its stand-in stays as a mark, which does not count.
 
 const (
 	// maxExpected is how many bytes the topics of all stand-ins take.
@@ -80,12 +90,14 @@ type listed struct {
 // takeTold is Told for one topic. The stripe's lock is held.
 func (b *Broker) takeTold(to *listed, s *stripe, kind pubsub.Kind, name string) {
 	need := int64(toldMemory + 2*len(name))
-	for _, in := range s.topics[kind][name] {
-		switch {
-		case in.receiver.Origin == (Origin{}) || in.receiver.closed.Load():
+	list := s.topics[kind][name]
+	for _, in := range list {
+		switch of := in.receiver.Origin; {
+		case of == (Origin{}) || in.isMark() || in.receiver.closed.Load():
+		case in.ahead && !isTold(list, of): // it has not followed for so long that the backlog is forgotten
 		case to.size+need <= maxExpected && b.room.take(need):
 			to.size += need
-			to.list = append(to.list, Told{in.receiver.Origin, kind, name, in.count})
+			to.list = append(to.list, Told{of, kind, name, in.count})
 		default:
 			to.whole = false
 		}
@@ -147,19 +159,46 @@ func (s *stripe) expect(standIn *Receiver, t Told, epoch uint64) {
 	switch {
 	case i < 0:
 		s.listen(t.Kind, []byte(t.Name), interest{receiver: standIn, count: t.Count, ahead: true, since: epoch})
+		return
 	case list[i].ahead:
 		list[i].count = t.Count
 	}
+	s.dropStandIns(t.Kind, t.Name, func(in interest) bool { return in.receiver.Origin == t.Origin })
+	s.topics[t.Kind][t.Name] = append(s.topics[t.Kind][t.Name], interest{receiver: standIn, ahead: true, since: epoch})
 }
 
-// replaceStandIn drops the interest of a stand-in for the receiver, in the memory of the list. A stand-in
-// replaces one that is being forgotten, and is not dropped by that.
+// replaceStandIn has the stand-in for a receiver count no more, in the memory of the list. A stand-in
+// replaces one that is being forgotten. Receivers that are closed say nothing.
 func replaceStandIn(list []interest, rc *Receiver) []interest {
-	if rc.Origin == (Origin{}) || rc.standsIn && rc.closed.Load() {
+	if rc.Origin == (Origin{}) || rc.closed.Load() {
 		return list
 	}
-	return slices.DeleteFunc(list, func(in interest) bool {
+	isReplaced := func(in interest) bool {
 		return in.receiver.standsIn && in.receiver != rc && in.receiver.Origin == rc.Origin
+	}
+	if rc.standsIn {
+		return slices.DeleteFunc(list, isReplaced)
+	}
+	for i := range list {
+		if isReplaced(list[i]) {
+			list[i].count = 0
+		}
+	}
+	return list
+}
+
+// IsTold reports whether the owner before has told that a receiver listens to a channel, and that is not
+// forgotten yet.
+func (b *Broker) IsTold(of Origin, kind pubsub.Kind, name []byte) bool {
+	_, s := b.stripeOf(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return isTold(s.topics[kind][string(name)], of)
+}
+
+func isTold(list []interest, of Origin) bool {
+	return slices.ContainsFunc(list, func(in interest) bool {
+		return in.receiver.standsIn && in.receiver.Origin == of && !in.receiver.closed.Load()
 	})
 }
 

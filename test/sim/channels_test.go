@@ -36,6 +36,7 @@ type channels struct {
 	broker    *broker.Broker
 	following broker.Following
 	listeners map[*nodePipe]*broker.Receiver
+	untold    placeSet             // what this node has lost, and of which it has not looked yet who listens there
 	told      map[*nodePipe]uint64 // how many messages the proxy knows to be lost
 }
 
@@ -95,7 +96,7 @@ func (p *nodePipe) hear(l *listening) {
 	case l.Count == 0:
 		n.broker.Listen(rc, pubsub.Channel, l.Name, 0)
 		p.deliver()
-	case !brokers && !(had && live && (v.Held.Has(at) || v.Standing[at] == ownership.Gained)):
+	case !brokers && !(had && live && (v.Held.Has(at) || v.Standing[at] == ownership.Gained || n.untold.has(n.w.place(at)))):
 		answer = member.NotOwner
 	default:
 		answer = p.listenAs(rc, l, at)
@@ -106,7 +107,8 @@ func (p *nodePipe) hear(l *listening) {
 func (p *nodePipe) listenAs(rc *broker.Receiver, l *listening, at uint16) member.Heard {
 	n, v, mode := p.n, p.n.looped, broker.Mode(l.Mode)
 	late := mode == broker.Follow && n.following.Since(v, at, n.w.now) == 0
-	torn := mode == broker.Follow && v.Table.Level >= ring.HandedLevel && !n.following.IsWhole(v, at) && !n.w.trustAnybody
+	torn := mode == broker.Follow && (v.Table.Level >= ring.HandedLevel && !n.following.IsWhole(v, at) && !n.w.trustAnybody ||
+		!n.broker.IsTold(rc.Origin, pubsub.Channel, l.Name) && !n.w.knowAnybody)
 	waits := torn && v.Standing[at] == ownership.Gained
 	if waits {
 		mode = broker.Ahead
@@ -157,13 +159,28 @@ func (n *node) obeyChannels(next *ownership.View) {
 		p := ring.PartitionOf([]byte(channel))
 		return next.Began[p] != old.Began[p] && next.Owns(p)
 	}, old.Epoch())
-	if torn := n.following.Torn(old, next); !torn.Empty() && next.Table.Level >= ring.HandedLevel {
-		n.broker.Gap(func(channel string) uint64 {
-			if p := ring.PartitionOf([]byte(channel)); torn.Has(p) {
-				return next.Began[p]
-			}
-			return 0
-		}, func() bool { return true })
+	returned := n.following.Returned(old, next)
+	if n.w.knowAnybody {
+		returned = ring.PartitionSet{}
+	}
+	var torn ring.PartitionSet
+	if next.Table.Level >= ring.HandedLevel {
+		torn = n.following.Torn(old, next)
+	}
+	n.broker.Gap(func(channel string) uint64 {
+		if p := ring.PartitionOf([]byte(channel)); torn.Has(p) || returned.Has(p) {
+			return next.Began[p]
+		}
+		return 0
+	}, func(channel string) bool { return torn.Has(ring.PartitionOf([]byte(channel))) }, func() bool { return true })
+	n.following.Obeys(old, next)
+	for k, p := range n.w.tracked {
+		switch {
+		case next.Standing[p] != ownership.Foreign:
+			n.untold &^= 1 << k
+		case old.Standing[p] != ownership.Foreign:
+			n.untold |= 1 << k
+		}
 	}
 }
 
@@ -209,6 +226,11 @@ func (n *node) handChannels(a ownership.HandOver, h *replica.HandOver) (told map
 	if gone := n.following.LostUnhanded(n.w.tracking(a.Old), a.Next, &set); !n.w.keepUnhanded {
 		n.broker.Discard(func(channel string) bool { return gone.Has(ring.PartitionOf([]byte(channel))) }, a.Old.Epoch())
 	}
+	for k, p := range n.w.tracked {
+		if a.Old.Standing[p] != ownership.Foreign && !set.Has(p) {
+			n.untold &^= 1 << k
+		}
+	}
 	told = make(map[string]*channelsOf)
 	for _, heir := range slices.Concat(h.Heirs, others) {
 		at := slices.IndexFunc(a.Next.Table.Nodes, func(m ring.Member) bool { return m.Name() == heir })
@@ -233,6 +255,7 @@ func (to *channelsOf) begin(old *ownership.View, whole ring.PartitionSet) {
 	topics, _, done := n.broker.Told(keep, goOn)
 	to.topics = topics
 	done()
+	n.untold &^= to.gets
 	// The broker goes by hashes that are others in each run.
 	slices.SortStableFunc(to.missed, func(a, b missed) int { return cmp.Compare(a.place, b.place) })
 	slices.SortFunc(to.topics, func(a, b broker.Told) int {

@@ -159,6 +159,24 @@ func leaveSleeper(w *world) {
 	w.run(w.now + 5*time.Second)
 }
 
+// sleepThroughMoves has a proxy stand still while channels move to a node, and on from there when that has
+// forgotten the proxy.
+func sleepThroughMoves(w *world) {
+	sleeper := w.procs[slices.IndexFunc(w.procs, func(p *proc) bool { return p.proxy != nil })]
+	comes := w.join()
+	w.run(w.now + w.between(0, time.Second)) // it may hear that channels are to move
+	sleeper.stop()
+	w.run(w.now + w.between(11*time.Second, 14*time.Second))
+	if w.chance(0.5) && slices.Contains(w.nodes(), comes) {
+		comes.agent.leave(comes.end)
+	} else {
+		w.join()
+	}
+	w.run(w.now + w.between(time.Second, 5*time.Second))
+	sleeper.resume()
+	w.run(w.now + 5*time.Second)
+}
+
 func (w *world) start(id string, role ring.Role, host int) *proc {
 	w.boots++
 	p := &proc{w: w, id: id, boot: w.boots, addr: fmt.Sprintf("%s:6380", id), host: host, role: role}

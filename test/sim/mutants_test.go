@@ -93,8 +93,11 @@ var broken = []brokenRule{
 		r.noMissed, r.channels, r.busy, r.restless = true, true, true, true
 	}, []mischief{joins, leaves, stopsOfProxies}},
 	{"believe that everything of a channel was handed over", func(r *options) {
-		r.trustAnybody, r.channels, r.busy, r.restless, r.hard = true, true, true, true, true
+		r.trustAnybody, r.knowAnybody, r.channels, r.busy, r.restless, r.hard = true, true, true, true, true, true
 	}, []mischief{crashesOfTakers, crashes, joins, leaves}},
+	{"believe that all who follow were told of", func(r *options) {
+		r.knowAnybody, r.channels, r.busy, r.script = true, true, true, sleepThroughMoves
+	}, nil},
 	{"do not return what was popped for who is gone", func(r *options) { r.noReturns, r.claims = true, true }, nil},
 }
 

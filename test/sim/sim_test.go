@@ -59,6 +59,9 @@ var pinned = []struct {
 	{1, "a node that slept serves again what those have served who are gone",
 		func(o *options) { o.script, o.copies = leaveSleeper, 2 },
 		func(o *options) { o.ownership.KeepUnconfirmed = true }},
+	{4, "a proxy slept until the node in the middle had forgotten it, and counts no gap when it follows to the next one",
+		func(o *options) { *o = options{seed: 4, channels: true, busy: true, script: sleepThroughMoves} },
+		func(o *options) { o.knowAnybody = true }},
 }
 
 // TestPinned runs the histories that found faults, with the fix and without it.

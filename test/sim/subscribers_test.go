@@ -103,8 +103,9 @@ func (t *topic) settle() {
 	l, p := t.of, t.of.x.w.tracked[t.k]
 	owner, heir := l.x.machine.OwnerByTable(p), l.heirs[p]
 	waits := false
+	arrived := slices.ContainsFunc(t.ties, func(at *tie) bool { return at.node == owner && at.live })
 	for _, at := range slices.Clone(t.ties) {
-		if at.node != owner && (at.node != heir || at.live) {
+		if at.node != owner && (at.live || at.node != heir && arrived) {
 			waits = waits || at.live
 			t.end(at)
 		}
