@@ -36,19 +36,27 @@ type Ordered struct {
 }
 
 // OrderedOwn is how many own bytes a value needs for a map. They are zeros at first.
-const OrderedOwn = 16
+const OrderedOwn = stateMarks + markLen*OrderedMarks
 
 // orderedState is the own bytes of a map: how many entries it has (8 bytes), the number of its root (4),
-// its height (1), and how often pages came and went (2). A map of height 0 has one leaf, its root, or none
-// if it is empty.
+// its height (1), how often pages came and went (2), and its marks (ordered_mark.go). A map of height 0
+// has one leaf, its root, or none if it is empty.
 type orderedState []byte
+
+const stateMarks = 16
 
 func (s orderedState) count() int     { return int(binary.LittleEndian.Uint64(s)) }
 func (s orderedState) addCount(n int) { binary.LittleEndian.PutUint64(s, uint64(s.count()+n)) }
 func (s orderedState) root() int      { return int(binary.LittleEndian.Uint32(s[8:])) }
 func (s orderedState) height() int    { return int(s[12]) }
 func (s orderedState) turn() uint16   { return binary.LittleEndian.Uint16(s[14:]) }
-func (s orderedState) addTurn()       { binary.LittleEndian.PutUint16(s[14:], s.turn()+1) }
+
+// addTurn notes that a page came or went. A leaf may have got other keys, so no mark is good any more.
+func (s orderedState) addTurn() {
+	binary.LittleEndian.PutUint16(s[14:], s.turn()+1)
+	clear(s[stateMarks:])
+}
+
 func (s orderedState) setRoot(n, height int) {
 	binary.LittleEndian.PutUint32(s[8:], uint32(n))
 	s[12] = byte(height)

@@ -142,7 +142,10 @@ func (o *Ordered) growTo(plane, number, need, most int) (page, error) {
 // fitPage moves a page to a smaller cell if a quarter of its own is unused; always: if anything is.
 // Without memory it stays where it is.
 func (o *Ordered) fitPage(plane, number int, always bool) {
-	p := page(partOf(o.V, nil, plane, number))
+	o.fit(partOf(o.V, nil, plane, number), plane, number, always)
+}
+
+func (o *Ordered) fit(p page, plane, number int, always bool) {
 	need := p.need()
 	if unused := len(p) - need; unused < slack || !always && unused < len(p)/4 {
 		return

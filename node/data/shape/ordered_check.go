@@ -18,6 +18,11 @@ func (o *Ordered) Check() error {
 	if err := c.below(s.root(), s.height()); err != nil {
 		return err
 	}
+	for m := range OrderedMarks {
+		if leaf, _, ok := s.mark(m); ok && o.leaf(leaf) == nil {
+			return fmt.Errorf("mark %d names leaf %d, which is not there", m, leaf)
+		}
+	}
 	if got, want := [...]int{c.count, c.leaves, c.nodes}, [...]int{s.count(), leaves, nodes}; got != want {
 		return fmt.Errorf("a map has entries, leaves, nodes %d, counted %d", want, got)
 	}

@@ -1,7 +1,7 @@
 package shape
 
-// Finger remembers a leaf of a map: changes that follow one another at one place find it again without
-// the way down. It is good for one lock, and one map; the zero Finger knows no leaf.
+// Finger remembers a leaf of a map, and where its keys end: keys that are stored one behind the other find it
+// again without the way down. It is good for one lock, and one map; the zero Finger knows no leaf.
 type Finger struct {
 	known bool
 	turn  uint16 // of the map
@@ -47,38 +47,6 @@ func (f *Finger) point(o *Ordered, w *orderedWay) {
 	}
 }
 
-// GetAt is Get at a finger.
-func (o *Ordered) GetAt(f *Finger, key []byte) (value []byte, found bool) {
-	leaf, e, found := o.seekAt(f, key)
-	if !found {
-		return nil, false
-	}
-	return o.leaf(leaf).value(e), true
-}
-
-// EditAt is Edit at a finger.
-func (o *Ordered) EditAt(f *Finger, key []byte) (value []byte, found bool) {
-	leaf, e, found := o.seekAt(f, key)
-	if !found {
-		return nil, false
-	}
-	return page(o.V.Edit(o.Leaves, leaf)).value(e), true
-}
-
-// seekAt finds an entry.
-func (o *Ordered) seekAt(f *Finger, key []byte) (leaf, e int, found bool) {
-	if o.Len() == 0 {
-		return 0, 0, false
-	}
-	if e, found, ok := f.find(o, key); ok {
-		return f.leaf, e, found
-	}
-	var w orderedWay
-	found = o.search(&w, key)
-	f.point(o, &w)
-	return w.leaf, w.entry, found
-}
-
 // SwapAt is Swap at a finger.
 func (o *Ordered) SwapAt(f *Finger, key, value, dst []byte) (before []byte, found bool, err error) {
 	if e, found, ok := f.find(o, key); ok && o.Len() > 0 {
@@ -103,32 +71,4 @@ func (o *Ordered) SwapAt(f *Finger, key, value, dst []byte) (before []byte, foun
 		f.point(o, &w)
 	}
 	return before, found, err
-}
-
-// TakeAt is Take at a finger.
-func (o *Ordered) TakeAt(f *Finger, key, dst []byte) (value []byte, found bool) {
-	if o.Len() == 0 {
-		return dst, false
-	}
-	if e, found, ok := f.find(o, key); ok {
-		if !found {
-			return dst, false
-		}
-		p := o.leaf(f.leaf)
-		if old := p.value(e); p.need()-len(old)-len(key) > maxOrderedLeaf/4 {
-			value = append(dst, old...)
-			page(o.V.Edit(o.Leaves, f.leaf)).cut(e, e+1)
-			o.state().addCount(-1)
-			o.fitPage(o.Leaves, f.leaf, false)
-			return value, true
-		}
-	}
-	var w orderedWay
-	if found = o.search(&w, key); !found {
-		return dst, false
-	}
-	f.point(o, &w)
-	value = append(dst, o.leaf(w.leaf).value(w.entry)...)
-	o.remove(&w, w.entry+1)
-	return value, true
 }

@@ -140,6 +140,13 @@ func (p page) search(key []byte, from int) (e int, found bool) {
 	return low, false
 }
 
+// is reports whether a key is that of an entry.
+func (p page) is(e int, key []byte) bool {
+	prefix, rest := p.prefix(), p.rest(e)
+	n := len(prefix)
+	return len(key) == n+len(rest) && string(key[n:]) == string(rest) && string(key[:n]) == string(prefix)
+}
+
 // firstWord is the first bytes of a string as a number in the order of strings. If those of two strings are
 // equal, so are the strings up to there, but for zeros at the end of the shorter one.
 func firstWord(s []byte) (word uint64) {

@@ -70,7 +70,7 @@ func (m *orderedModel) delete(key string) {
 		if m.o.Delete([]byte(key)) != there {
 			m.tb.Fatalf("key %q was there: %t", key, there)
 		}
-	} else if old, found := m.o.TakeAt(&m.fingers[len(key)%3], []byte(key), nil); found != there || there && string(old) != m.want[at].value {
+	} else if old, found := m.o.TakeAt(len(key)%OrderedMarks, []byte(key), nil); found != there || there && string(old) != m.want[at].value {
 		m.tb.Fatalf("key %q was there: %t, had %q", key, there, old)
 	}
 	if there {
@@ -102,12 +102,12 @@ func (m *orderedModel) get(key string) {
 	if edited, found := m.o.Edit([]byte(key)); found != there || string(edited) != string(value) {
 		m.tb.Fatalf("key %q is there: %t, to be edited: %t, %q", key, there, found, edited)
 	}
-	f := &m.fingers[len(key)%3]
-	if near, found := m.o.GetAt(f, []byte(key)); found != there || string(near) != string(value) {
-		m.tb.Fatalf("key %q is there: %t, found at a finger: %t, %q", key, there, found, near)
+	mark := len(key) % OrderedMarks
+	if near, found := m.o.GetAt(mark, []byte(key)); found != there || string(near) != string(value) {
+		m.tb.Fatalf("key %q is there: %t, found at a mark: %t, %q", key, there, found, near)
 	}
-	if edited, found := m.o.EditAt(f, []byte(key)); found != there || string(edited) != string(value) {
-		m.tb.Fatalf("key %q is there: %t, to be edited at a finger: %t, %q", key, there, found, edited)
+	if edited, found := m.o.EditAt(mark, []byte(key)); found != there || string(edited) != string(value) {
+		m.tb.Fatalf("key %q is there: %t, to be edited at a mark: %t, %q", key, there, found, edited)
 	}
 }
 
@@ -359,6 +359,12 @@ func TestOrderedPinned(t *testing.T) {
 	}
 	old := Ordered{Pin: pin, Leaves: testLeaves, Nodes: testNodes}
 	m.walk(&old, was, "", len(was)+1, false)
+	for i := range 300 {
+		x := was[i*i%len(was)]
+		if value, found := old.GetAt(i%OrderedMarks, []byte(x.key)); !found || string(value) != x.value {
+			t.Fatalf("key %q was %q, found at a mark of the pin: %t, %q", x.key, x.value, found, value)
+		}
+	}
 	m.walk(&old, was, was[len(was)/2].key, len(was), true)
 	pin.Unlock()
 	pin.Release()
@@ -375,7 +381,7 @@ func TestOrderedAllocatesNothing(t *testing.T) {
 		}
 	}
 	key, odd, sum, n := []byte("key\x00\x00\x07\x07"), []byte("key\x00\x00\x07\x07."), 0, uint32(10_000)
-	buf := make([]byte, 0, MaxOrderedKey)
+	buf, value := make([]byte, 0, MaxOrderedKey), make([]byte, 0, 100)
 	for name, command := range map[string]func(){
 		"Get": func() { v, _ := o.Get(key); sum += len(v) },
 		"Set": func() { _, _ = o.Set(key, key); _, _ = o.Set(key, key[:3]) },
@@ -391,6 +397,18 @@ func TestOrderedAllocatesNothing(t *testing.T) {
 			}
 			o.DeleteRange([]byte("key\x00\x00\x27\x10"), []byte("key\xff"), 1000, 1000)
 		},
+		"GetAt, and TakeAt of ascending keys": func() {
+			for i := range uint32(300) {
+				buf = binary.BigEndian.AppendUint32(append(buf[:0], "kez"...), i)
+				_, _ = o.Set(buf, key)
+			}
+			for i := range uint32(300) {
+				buf = binary.BigEndian.AppendUint32(append(buf[:0], "kez"...), i)
+				v, _ := o.GetAt(0, key)
+				sum += len(v)
+				_, _ = o.TakeAt(1, buf, value[:0])
+			}
+		},
 		"walk": func() {
 			c := o.Seek(key)
 			for range 300 {
@@ -403,5 +421,59 @@ func TestOrderedAllocatesNothing(t *testing.T) {
 		if got := testing.AllocsPerRun(100, command); got != 0 {
 			t.Errorf("%s allocates %.1f times", name, got)
 		}
+	}
+}
+
+// Keys that are taken in their order are found where a mark is, but for the few that leave a leaf with little;
+// and no mark leads to a leaf that has got other keys.
+func TestOrderedMarks(t *testing.T) {
+	e := openEngine(t, 64<<20)
+	x := e.Lock(1, 1)
+	defer x.Unlock()
+	o := makeOrdered(t, x, "map")
+	const n = 20_000
+	key := func(i int) []byte { return binary.BigEndian.AppendUint32([]byte("key"), uint32(i)) }
+	set := func(i int) {
+		if added, err := o.Set(key(i), []byte("value")); err != nil || !added {
+			t.Fatalf("key %d is new: %t, %v", i, added, err)
+		}
+	}
+	take := func(i int) {
+		if value, found := o.TakeAt(1, key(i), []byte{}); !found || string(value) != "value" {
+			t.Fatalf("key %d is there: %t, %q", i, found, value)
+		}
+	}
+	for i := range n {
+		set(i)
+	}
+	marked := 0
+	for i := range n / 2 {
+		if _, e, found, ok := o.markedAt(o.state(), 1, key(i)); ok && found && e == 0 {
+			marked++
+		}
+		take(i)
+	}
+	if marked < n/2*9/10 {
+		t.Errorf("a mark led to %d keys of %d", marked, n/2)
+	}
+	for i := n - 1; i >= n/2; i-- { // leaves go from the other end, while the first one is marked
+		if _, found := o.GetAt(1, key(n/2)); !found {
+			t.Fatalf("the first key is not there when key %d is", i)
+		}
+		if i%2 == 0 {
+			set(i - n/2) // and come in front
+			take(i - n/2)
+		}
+		if i > n/2 && !o.Delete(key(i)) {
+			t.Fatalf("key %d is not there", i)
+		}
+		if i%100 == 0 {
+			if err := o.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if o.Len() != 1 {
+		t.Errorf("%d keys are left, want 1", o.Len())
 	}
 }

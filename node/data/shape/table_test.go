@@ -16,7 +16,7 @@ import (
 const (
 	testBlocks = 2
 	testAway   = 3
-	testOwn    = TableOwn + TreeOwn
+	testOwn    = max(TableOwn+TreeOwn, OrderedOwn)
 )
 
 func openEngine(tb testing.TB, maxBytes int64) *engine.Engine { return openShared(tb, maxBytes, 0) }

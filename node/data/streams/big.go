@@ -20,7 +20,7 @@ const (
 // The own bytes of a big stream.
 //
 //	entries │ last ID │ max deleted ID │ added │ tail block │ next group │ groups │ gone │ ordered map
-//	   8        16          16             8         4            4          4        4         16
+//	   8        16          16             8         4            4          4        4         64
 const (
 	ownLast       = 8
 	ownMaxDeleted = ownLast + rawIDLen
@@ -46,13 +46,22 @@ const (
 	keyGone                // number of a group that was destroyed ─> nothing: its keys are not all gone
 )
 
+// The marks of the ordered map: each kind of keys has one.
+const (
+	markName = iota
+	markGroup
+	markOf
+	markConsumer
+	markPending
+	markOwed
+)
+
 // big is a stream with parts. Its methods change the value and note nothing.
 type big struct {
 	v     engine.Parts
 	pin   *engine.ValuePin // not nil: the value is read as it was when it was pinned
 	more  counted
 	spare *spare
-	near  shape.Finger // of groups and consumers, which are mostly in one leaf
 }
 
 // counted is what is pending in a group, and for a consumer, beyond what their records say (tally).
@@ -67,7 +76,7 @@ type spare struct {
 	payload []byte
 	record  []byte // a small stream that is being changed
 	delta   []byte
-	pending shape.Finger
+	pending shape.Finger // of what is delivered
 	owed    shape.Finger
 	block   [maxPart]byte
 	small   [maxPart]byte // the block of a small stream that is being changed

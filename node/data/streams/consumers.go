@@ -73,7 +73,7 @@ func (b *big) consumerAt(group, number uint32, r consumerRecord) consumer {
 func (b *big) consumerRecord(group, number uint32) consumerRecord {
 	m := b.keys()
 	var key mapKey
-	r, _ := m.EditAt(&b.near, key.consumer(group, number))
+	r, _ := m.EditAt(markConsumer, key.consumer(group, number))
 	return r
 }
 
@@ -81,7 +81,7 @@ func (b *big) consumerRecord(group, number uint32) consumerRecord {
 func (b *big) consumerOf(g *group, number uint32) (c consumer, found bool) {
 	m := b.keys()
 	var key mapKey
-	r, found := m.GetAt(&b.near, key.consumer(g.number, number))
+	r, found := m.GetAt(markConsumer, key.consumer(g.number, number))
 	if !found {
 		return c, false
 	}
@@ -95,7 +95,7 @@ func (b *big) consumer(g *group, name []byte) (c consumer, found bool) {
 	}
 	m := b.keys()
 	var key nameKey
-	value, found := m.GetAt(&b.near, key.consumer(g.number, name))
+	value, found := m.GetAt(markOf, key.consumer(g.number, name))
 	if !found {
 		return c, false
 	}

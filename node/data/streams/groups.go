@@ -98,7 +98,7 @@ func (b *big) groupOf(number uint32, r groupRecord) group {
 func (b *big) groupRecord(number uint32) groupRecord {
 	m := b.keys()
 	var key mapKey
-	r, _ := m.EditAt(&b.near, key.of(keyGroup, number))
+	r, _ := m.EditAt(markGroup, key.of(keyGroup, number))
 	return r
 }
 
@@ -106,7 +106,7 @@ func (b *big) groupRecord(number uint32) groupRecord {
 func (b *big) numbered(number uint32) (g group, found bool) {
 	m := b.keys()
 	var key mapKey
-	r, found := m.GetAt(&b.near, key.of(keyGroup, number))
+	r, found := m.GetAt(markGroup, key.of(keyGroup, number))
 	if !found || groupRecord(r).isGone() {
 		return g, false
 	}
@@ -120,7 +120,7 @@ func (b *big) group(name []byte) (g group, found bool) {
 	}
 	m := b.keys()
 	var key nameKey
-	value, found := m.GetAt(&b.near, key.group(name))
+	value, found := m.GetAt(markName, key.group(name))
 	if !found {
 		return g, false
 	}

@@ -100,12 +100,12 @@ func (b *big) ack(g *group, id ID) bool {
 	m := b.keys()
 	var key mapKey
 	var value [maxPending]byte
-	old, was := m.TakeAt(&b.spare.pending, key.pending(g.number, id), value[:0])
+	old, was := m.TakeAt(markPending, key.pending(g.number, id), value[:0])
 	if !was {
 		return false
 	}
 	p := b.pendingAt(id, old)
-	m.TakeAt(&b.spare.owed, key.owed(g.number, p.consumer, id), nil)
+	m.TakeAt(markOwed, key.owed(g.number, p.consumer, id), nil)
 	b.tally(g.number, p.consumer, -1, -1)
 	g.pending--
 	return true

@@ -188,7 +188,10 @@ func benchPending(b *testing.B, consumers int, random bool) {
 	if random {
 		order = rand.New(rand.NewPCG(1, 1)).Perm(n)
 	}
-	for _, i := range order {
+	for at, i := range order {
+		if at == n*9/10 {
+			b.ReportMetric(float64(x.bytes()-before)/(n-n*9/10), "left-B/entry")
+		}
 		begun := time.Now()
 		x.run(b, func(s *stream) {
 			g, _ := s.group([]byte("group"))
