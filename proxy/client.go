@@ -181,7 +181,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 		}
 		if off += size; off < len(in) && turn.IsOver(s.w.loop) && s.phase < closing {
 			s.input = behind
-			c.Wake()
+			c.Yield()
 			return off
 		}
 	}

@@ -84,6 +84,7 @@ type Conn struct {
 	ended     bool // the peer's direction is closed: end of file was read
 	dirty     bool // on one of the loop's dirty lists
 	woken     bool // OnData must be called; on the loop's woken list
+	yielded   bool // and before more is read
 	rearming  bool // on the loop's rearm list
 	streams   bool // see Stream
 

@@ -68,8 +68,8 @@
 //     descriptors at once, even within an iteration.
 //   - Reading stops while any readStop is set. Clearing the last one offers the kept input again,
 //     because nothing new may ever arrive.
-//   - A conn whose handler has stopped early is offered what it left before it reads more. A Turn says when thousands
-//     of short commands are enough for now.
+//   - A conn whose handler yields is offered what that left before it reads more. A Turn says when thousands of
+//     short commands are enough for now.
 //   - Work for a stage that is already over (a conn woken while waking, or dirty while flushing)
 //     is done in the next iteration, which then does not sleep first.
 //   - Nothing is unbounded: Config.HardOut and Config.Stall bound unsent output, Conn.SetMaxInput

@@ -33,6 +33,12 @@ func (c *Conn) Wake() {
 	c.loop.woken = append(c.loop.woken, c)
 }
 
+// Yield is Wake for a handler whose turn is over (Turn): nothing more is read before it has its next one.
+func (c *Conn) Yield() {
+	c.yielded = true
+	c.Wake()
+}
+
 // Want is a hint from inside OnData: do not call OnData again with less than n bytes of input (see
 // resp.Parser.Need).
 func (c *Conn) Want(n int) { c.want = n }
@@ -70,8 +76,8 @@ func (c *Conn) receive(hangup bool) {
 	}
 	l := c.loop
 	kept := len(c.in) - c.inOff
-	if c.woken && kept > 0 && !hangup {
-		return // the handler has stopped early: what it left comes first, and does not grow
+	if c.yielded && kept > 0 && !hangup {
+		return // what the handler left comes first, and does not grow
 	}
 	own := kept > smallKept
 	var buf []byte
@@ -196,7 +202,7 @@ func (c *Conn) offer(in []byte) []byte {
 		return in
 	}
 	c.want = 0
-	c.woken = false
+	c.woken, c.yielded = false, false
 	return in[c.callData(in):]
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 // Turn says when the commands of one input have kept the loop for long enough. A read has thousands of short
 // ones, and what the process answers or queues by itself takes a microsecond or more each. A handler that stops
-// then wakes its conn, and goes on when the others have had their turn. The zero Turn begins with the first
+// then yields (Conn.Yield), and goes on when the others have had their turn. The zero Turn begins with the first
 // command.
 type Turn struct {
 	commands int

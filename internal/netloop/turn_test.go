@@ -22,7 +22,7 @@ func TestTurnIsOver(t *testing.T) {
 		}
 		calls, most, longest, seen = calls+1, max(most, n), max(longest, len(in)), seen+n
 		if n < len(in) {
-			c.Wake()
+			c.Yield()
 		} else if seen == all {
 			c.SetOut(append(c.Out(), "done"...))
 		}
