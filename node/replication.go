@@ -188,6 +188,7 @@ func (n *Node) finishHandOverLocked(id uint64) {
 	h := n.handOvers[id]
 	delete(n.handOvers, id)
 	h.end()
+	n.tolds(&h.channels)
 	n.feeding.Ended(h.HandOver, n.view.Load())
 	n.actFeedingLocked()
 	n.log.Info("handed over", "partitions", len(h.Lost), "took", (n.monotonic() - h.begun).Round(time.Millisecond))
