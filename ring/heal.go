@@ -14,9 +14,18 @@ import (
 //
 // A node that a table lists does not count for it if it is seen to hold a table of another side: a coordinator that
 // stood still just behind the table that it has issued had nobody's consent. A node that is not seen
-// counts less than one that is: nobody can tell on which side it was. And a node that is seen on a
-// side counts there even if its table has dropped the node, or has dropped it and taken it back: the
-// node follows that side, and no other.
+// counts less than one that is: nobody can tell on which side it was. Nor does one tell that is seen
+// to hold a table from before the split: gossip may be late. And a node that is seen on a side counts
+// there even if its table has dropped the node, or has dropped it and taken it back: the node follows
+// that side, and no other.
+//
+// If as many are seen on both sides, a table that lists a node of the other side loses against one
+// that does not. The former is from before the sides parted: whoever is not seen may have gone on
+// without it, and have left since. The latter is from behind that, and its nodes were there.
+//
+//	        ┌─ 8 n1              {n0 n1 n2 n3}, and n1 slept behind it
+//	 7 n0 ──┤
+//	        └─ 8 n2 ── 9 n2      {n2 n3}: wins, if n0 has left and n3 is cut off when n1 and n2 meet
 //
 // Nobody adopts a foreign table. When the sides see each other again, there is one coordinator
 // again. It collects the tables, picks the lineage that continues, and issues the last table of
@@ -162,10 +171,10 @@ func LongestLived(tables []*Table, alive []Member) (winner *Table) {
 // Outlives reports whether, of two tables foreign to each other, the lineage of t continues rather
 // than that of o. The lineage continues that more nodes of the last common table follow, as far as
 // the two tables tell who was in it, and alive shows on which side they are; then the one with more
-// nodes on its side, then the one with more that alive does not show; then the higher epoch decides,
-// then the greater issuer. Without a common table, because two clusters started separately, the one
-// with more nodes continues. That does not hold if a lineage was cut, because then one of the two may
-// simply be the other's past.
+// nodes on its side, then the one whose table lists no node of the other side, then the one with more
+// that alive does not show; then the higher epoch decides, then the greater issuer. Without a common
+// table, because two clusters started separately, the one with more nodes continues. That does not
+// hold if a lineage was cut, because then one of the two may simply be the other's past.
 func (t *Table) Outlives(o *Table, alive []Member) bool {
 	common, ok := lastCommon(t, o)
 	var byNodes int
@@ -193,20 +202,29 @@ func lastCommon(a, b *Table) (last Version, ok bool) {
 type kept struct {
 	stayed int // were in that table, and alive shows them on the lineage's side
 	living int // all that alive shows there: those, and who has joined or come back since
-	unseen int // stayed as well, and alive does not show them: they may have died on any side
+	parted int // 1 if the lineage's table lists no node that alive shows on the other side
+	unseen int // stayed as well, and alive does not show on which side they are, or died
 }
 
 // keptSince says which nodes t kept of the table v, which is in its lineage and in that of o. What t has dropped since,
 // perhaps only o tells.
 func (t *Table) keptSince(v Version, o *Table, alive []Member) (k kept) {
-	here := make(map[string]bool, len(alive))
+	here, there := make(map[string]bool, len(alive)), make(map[string]bool)
 	for _, m := range alive {
-		here[m.Name()] = holding{version: m.Version()}.isOf(t)
+		h := holding{version: m.Version()}
+		if h.isOf(t) && h.isOf(o) {
+			continue // what it announces is from before the split, and so it may be on either side
+		}
+		here[m.Name()], there[m.Name()] = h.isOf(t), h.isOf(o)
 	}
+	k.parted = 1
 	for i, joined := range t.Joined {
+		there := there[t.Nodes[i].Name()]
 		here, seen := here[t.Nodes[i].Name()]
 		if here {
 			k.living++
+		} else if there {
+			k.parted = 0
 		}
 		switch stayed := joined <= v.Epoch; {
 		case stayed && here:
@@ -232,5 +250,6 @@ func (t *Table) keptSince(v Version, o *Table, alive []Member) (k kept) {
 }
 
 func (k kept) compare(o kept) int {
-	return cmp.Or(cmp.Compare(k.stayed, o.stayed), cmp.Compare(k.living, o.living), cmp.Compare(k.unseen, o.unseen))
+	return cmp.Or(cmp.Compare(k.stayed, o.stayed), cmp.Compare(k.living, o.living),
+		cmp.Compare(k.parted, o.parted), cmp.Compare(k.unseen, o.unseen))
 }

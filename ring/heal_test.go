@@ -152,6 +152,47 @@ func TestWhoStoodStillDoesNotWinByTheDead(t *testing.T) {
 	}
 }
 
+// TestWhoIsSeenAtATableFromBeforeTheSplitCountsForNobody: gossip shows c and d at the table that both sides have had:
+// what they announced behind the split has not come around yet.
+func TestWhoIsSeenAtATableFromBeforeTheSplitCountsForNobody(t *testing.T) {
+	all := nodes("a", "b", "c", "d")
+	common := Plan(nil, all, nil, all[0], 2, fixedSeed)
+	small, large := Raise(side(common, all[:1], 1), all[0], common.Level+1), side(common, all[1:], 1)
+	if small.Epoch <= large.Epoch {
+		t.Fatalf("the small side's table %v is not of a later epoch than %v", small.Version(), large.Version())
+	}
+	for late := 0; late <= 2; late++ {
+		alive := []Member{holds(all[0], small), holds(all[1], large), holds(all[2], large), holds(all[3], large)}
+		for i := range late {
+			alive[2+i] = holds(all[2+i], common)
+		}
+		if small.Outlives(large, alive) || !large.Outlives(small, alive) {
+			t.Errorf("the side of one node wins over that of three, of which %d are seen at an old table", late)
+		}
+	}
+}
+
+// TestWhoStoodStillDoesNotWinByTheUnseen: as before, but only b is seen of those who went on without a. Its table has
+// dropped a and d, which has left, and lists c or not. The table of a still lists all of them.
+func TestWhoStoodStillDoesNotWinByTheUnseen(t *testing.T) {
+	all := nodes("a", "b", "c", "d")
+	common := Plan(nil, all, nil, all[0], 2, fixedSeed)
+	alone := common
+	for range 3 { // more than b has issued
+		alone = Raise(alone, all[0], alone.Level+1)
+	}
+	for _, together := range [][]Member{all[1:3], all[1:2]} {
+		served := side(common, together, 1)
+		if len(alone.Nodes) != 4 || len(served.Nodes) != len(together) || alone.Epoch <= served.Epoch {
+			t.Fatalf("%d nodes in %v, %d in %v", len(alone.Nodes), alone.Version(), len(served.Nodes), served.Version())
+		}
+		alive := []Member{holds(all[0], alone), holds(all[1], served)}
+		if alone.Outlives(served, alive) || !served.Outlives(alone, alive) {
+			t.Errorf("%v wins over %v by nodes that have gone on without it", alone.Version(), served.Version())
+		}
+	}
+}
+
 // TestWhoStoodStillDoesNotWinByTheDropped: as before, but a newcomer, d, has taken b and c for dead. They follow its
 // table, which does not list them, or which has just taken them back.
 func TestWhoStoodStillDoesNotWinByTheDropped(t *testing.T) {
