@@ -158,6 +158,9 @@ func (sb *slabs) moveNext(p *page) bool {
 		return true
 	}
 	to := sb.takeNear(k, class)
+	if to == 0 && class < int(p.class) {
+		to = sb.takeNear(k, int(p.class)) // its cell is larger than it needs, and so may the next one be
+	}
 	switch {
 	case to == 0:
 		return false
