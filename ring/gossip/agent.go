@@ -115,7 +115,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	d := delegate{a}
 	listConfig.Delegate, listConfig.Events, listConfig.Alive = d, d, d
-	listConfig.Logger = memberlistLogger(cfg.Log, &a.strangers)
+	listConfig.Logger = memberlistLogger(a.ctx, cfg.Log, &a.strangers)
 	adapt(a, listConfig)
 	a.list, err = memberlist.Create(listConfig)
 	if err != nil {

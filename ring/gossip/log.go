@@ -11,14 +11,16 @@ import (
 
 // logWriter passes memberlist's log lines, "[WARN] memberlist: text", on to slog. Memberlist
 // reports every lost probe as an error. The Agent itself logs what matters to an operator, so
-// nothing here is above a warning.
+// nothing here is above a warning, and nothing above a debug line once open is done: memberlist goes
+// on to send for a moment when its port is closed.
 type logWriter struct {
+	open      context.Context
 	log       *slog.Logger
 	strangers *atomic.Uint64 // messages not of our cluster
 }
 
-func memberlistLogger(l *slog.Logger, strangers *atomic.Uint64) *log.Logger {
-	return log.New(logWriter{l, strangers}, "", 0)
+func memberlistLogger(open context.Context, l *slog.Logger, strangers *atomic.Uint64) *log.Logger {
+	return log.New(logWriter{open, l, strangers}, "", 0)
 }
 
 // Write is called with one whole line at a time.
@@ -30,7 +32,9 @@ func (w logWriter) Write(line []byte) (int, error) {
 	level := slog.LevelDebug
 	switch string(tag) {
 	case "[WARN", "[ERR", "[ERROR":
-		level = slog.LevelWarn
+		if w.open.Err() == nil {
+			level = slog.LevelWarn
+		}
 		if ofStranger(text) {
 			w.strangers.Add(1)
 		}

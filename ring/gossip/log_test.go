@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -16,7 +17,8 @@ func TestLogWriter(t *testing.T) {
 		}
 		return a
 	}
-	logger := memberlistLogger(
+	open, end := context.WithCancel(t.Context())
+	logger := memberlistLogger(open,
 		slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: drop})), &atomic.Uint64{})
 	check := func(in, want string) {
 		t.Helper()
@@ -31,4 +33,6 @@ func TestLogWriter(t *testing.T) {
 	check("[WARN] memberlist: hello", `level=WARN msg="memberlist: hello"`)
 	check("[ERR] memberlist: hello", `level=WARN msg="memberlist: hello"`)
 	check("Err: odd", `level=DEBUG msg="memberlist: Err: odd"`)
+	end()
+	check("[WARN] memberlist: closed port", `level=DEBUG msg="memberlist: closed port"`)
 }
