@@ -88,6 +88,9 @@ func (r *request) heard(of *listener, l *member.Listen) member.Heard {
 		if !b.Listen(of.receiver, kind, l.Name, l.Count) {
 			return member.TooMany
 		}
+		if mode == broker.Follow && r.node.hasServed.Load() {
+			answer = member.Gapped
+		}
 	case !r.brokers(ring.PartitionOf(l.Name), mode) && !(had && mode == broker.Live && r.mayBroker(ring.PartitionOf(l.Name))):
 		return member.NotOwner
 	default:

@@ -164,11 +164,15 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	n.loses = n.loses || losesSome(n.view.Load(), v)
 	n.following.Obeys(n.view.Load(), v)
 	n.awaitTold(v)
+	serving := v.Count(ownership.Serving)
+	if serving > 0 {
+		n.hasServed.Store(true)
+	}
 	n.view.Store(v)
 	n.reviewBlocked()
 	n.events.review()
 	n.log.Info("obeys table", "epoch", v.Epoch(), "nodes", len(v.Table.Nodes),
-		"serving", v.Count(ownership.Serving), "gained", v.Count(ownership.Gained))
+		"serving", serving, "gained", v.Count(ownership.Gained))
 	for _, w := range n.workers {
 		w.loop.Post(w.endShards)
 	}

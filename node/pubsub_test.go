@@ -164,6 +164,24 @@ func listeningPipe(t *testing.T, n *Node) (p *client, say func(l member.Listen) 
 	}
 }
 
+// TestFollowingAPatternLate: who listens to what all nodes know when the node has served already, and has
+// subscribers of earlier, may have missed something there.
+func TestFollowingAPatternLate(t *testing.T) {
+	ask := func(say func(member.Listen) (member.Heard, int), kind pubsub.Kind, name string, mode member.Mode, want member.Heard) {
+		t.Helper()
+		got, _ := say(member.Listen{Kind: uint8(kind), Mode: mode, Name: []byte(name), Count: 1})
+		if got != want {
+			t.Errorf("LISTEN %s in mode %d is answered by %d, want %d", name, mode, got, want)
+		}
+	}
+	_, early := listeningPipe(t, startBare(t))
+	ask(early, pubsub.Pattern, "a*", member.Follow, member.Noted)
+	_, late := listeningPipe(t, startLeveled(t))
+	ask(late, pubsub.Pattern, "a*", member.Live, member.Noted)
+	ask(late, pubsub.Pattern, "b*", member.Follow, member.Gapped)
+	ask(late, pubsub.Channel, "__keyevent@0__:set", member.Follow, member.Gapped)
+}
+
 // TestListenEndsBehindMessages: nothing of a channel comes behind the answer Noted to the count 0, however
 // many messages wait for the pipe.
 func TestListenEndsBehindMessages(t *testing.T) {

@@ -131,6 +131,7 @@ type Node struct {
 	events         events
 	watchers       watchers
 	following      broker.Following
+	hasServed      atomic.Bool                   // some partition, so that it may have published
 	subscribers    atomic.Pointer[pubsub.Limits] // what they may leave unread
 	tickets        ticket.Keeper[*pipe]
 	peak           atomic.Int64 // most bytes in use at any scrape or sample

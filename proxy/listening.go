@@ -25,8 +25,9 @@ import (
 // that has obeyed the table too: earlier, others may still publish there. Then it ends what it has there;
 // behind that node's answer nothing more of the channel can come from there. Then it follows (Follow). If the
 // channel has moved on meanwhile, the newest owner has what was published in between (broker.Missed). So planned
-// moves lose nothing and keep the order. If the connection to a broker breaks, or an owner has not handed over what was
-// published, messages may be lost: these gaps are counted.
+// moves lose nothing and keep the order. If the connection to a broker breaks, an owner has not handed over what was
+// published, or a node that all have to know serves before the worker has told it of a pattern, messages may be lost:
+// these gaps are counted.
 
 const (
 	// settleTurn is how many steps of looking at topics make a turn: one for a topic and each node that it
@@ -266,8 +267,12 @@ func (l *listening) settle(t *topic) (steps int) {
 	if l.isEverywhere(t) {
 		nodes := l.w.order.Nodes()
 		steps += len(nodes)
+		mode := member.Live
+		if t.wasAnswered() { // a node that serves already may have published what nobody was shown
+			mode = member.Follow
+		}
 		for _, n := range nodes {
-			l.tell(t, n, member.Live)
+			l.tell(t, n, mode)
 		}
 		for _, at := range t.ties {
 			if !slices.Contains(nodes, at.node) {
@@ -317,6 +322,9 @@ func (l *listening) settleChannel(t *topic) {
 		l.tell(t, heir, member.Ahead)
 	}
 }
+
+// wasAnswered reports whether somebody subscribes to the topic who was told so.
+func (t *topic) wasAnswered() bool { return t.count > len(t.changes) }
 
 // hasMoved reports whether the owner has what was published between the end of the topic at the
 // node before and now. The process that was at the owner's address before may have been the owner

@@ -240,6 +240,39 @@ func TestListeningToAnotherProcess(t *testing.T) {
 	}
 }
 
+// TestListeningLateToPatterns: a node comes, which may have published before the proxy has told it of a pattern. Those
+// who subscribed earlier may have missed that, and who subscribes now has not.
+func TestListeningLateToPatterns(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	modes := make(chan string, 10)
+	c.nodes[0].set(func(n *fakeNode) { n.listen = func([]string) member.Heard { return member.Noted } })
+	c.level = ring.PubSubLevel
+	c.route(func(int) int { return 0 })
+	s, other := c.dial(), c.dial()
+	s.send("PSUBSCRIBE a*")
+	s.want("*3 $10 psubscribe $2 a* :1")
+	c.nodes = append(c.nodes, newFakeNode(t, "n2"))
+	c.nodes[1].set(func(n *fakeNode) {
+		n.listen = func(args []string) member.Heard {
+			modes <- args[2] + " " + args[1]
+			if args[1] == fmt.Sprint(member.Follow) {
+				return member.Gapped
+			}
+			return member.Noted
+		}
+	})
+	c.route(func(p int) int { return p % 2 })
+	if got, want := <-modes, fmt.Sprint("a* ", member.Follow); got != want {
+		t.Errorf("the new node is told %q, want %q", got, want)
+	}
+	other.send("PSUBSCRIBE b*")
+	other.want("*3 $10 psubscribe $2 b* :1")
+	if got, want := <-modes, fmt.Sprint("b* ", member.Live); got != want {
+		t.Errorf("the new node is told %q, want %q", got, want)
+	}
+	eventually(t, "a gap is counted", func() bool { return c.stats().Gaps == 1 })
+}
+
 // TestListeningStaysWhereAChannelWasToCome: a channel goes to another node than the one that was to get it. What the
 // proxy has said there stays until it is live at the owner: that node may serve for a moment, and
 // then tells the owner of the proxy.

@@ -126,7 +126,7 @@ func (at *tie) Done(_ int32, reply []byte) {
 		if heard == member.Gapped && !t.gap { // which is counted already
 			l.w.stats.Gaps++
 		}
-		if t.kind == pubsub.Prefix && !at.live && t.count > len(t.changes) {
+		if t.kind == pubsub.Prefix && !at.live && t.wasAnswered() {
 			l.w.forgetAll() // others follow it already, and may have missed what this node has told nobody
 		}
 		if at.told = at.asked; at.mode != member.Ahead {

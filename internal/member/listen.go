@@ -27,7 +27,7 @@ type Mode uint8
 const (
 	Live   Mode = iota // what is published from now on
 	Ahead              // nothing yet: the channel is about to move to this node
-	Follow             // also what was published here since the channel has moved
+	Follow             // also what was published here since the channel has moved, or since this node serves
 )
 
 // Listen is the argument of LISTEN.

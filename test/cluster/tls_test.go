@@ -3,9 +3,12 @@ package cluster
 import (
 	"bytes"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -232,17 +235,53 @@ func TestTLSClientsThatLeaveWhilePaused(t *testing.T) {
 	admin := dial()
 	admin.Want("SET a old", "OK")
 	admin.Want("CLIENT PAUSE 1000000 WRITE", "OK")
-	for i, size := range []int{1 << 10, 400 << 10, 500 << 10} {
-		w := dial()
-		w.Send([]byte("SET a new\r\n" + strings.Repeat("PING\r\n", size/6)))
+	const step = 8 << 10
+	pings := []byte(strings.Repeat("PING\r\n", step/6))
+	leave := func(what string, enough func(sent int, w *harness.Wire) bool) {
+		w, sent := dial(), 0
+		w.Send([]byte("SET a new\r\n"))
 		wantBlocked(t, admin, 1)
+		for ; !enough(sent, w); sent += len(pings) {
+			w.Send(pings)
+		}
 		w.Conn.(*tls.Conn).NetConn().Close()
 		begun := time.Now()
 		harness.Eventually(t, time.Minute, "it is noticed that the client has left", func() bool {
 			return !blockedFlag.Match(admin.Do("CLIENT LIST"))
 		})
-		t.Logf("client %d, with %d bytes, was noticed after %v", i, size, time.Since(begun))
+		t.Logf("%s: sent %d bytes, and was noticed after %v", what, sent, time.Since(begun))
+	}
+	leave("a client with little input", func(sent int, _ *harness.Wire) bool { return sent > 0 })
+	leave("a client with what the loop and the bridge hold", func(sent int, _ *harness.Wire) bool { return sent >= 400<<10 })
+	if runtime.GOOS == "linux" {
+		leave("a client with more", func(sent int, w *harness.Wire) bool {
+			if sent > 4<<20 {
+				t.Fatal("the proxy reads whatever a paused client sends")
+			}
+			return sent >= 400<<10 && staysUnread(t, w)
+		})
 	}
 	admin.Want("CLIENT UNPAUSE", "OK")
 	admin.Want("GET a", `"old"`)
+}
+
+// staysUnread reports whether the peer has left something unread of what w has sent.
+func staysUnread(t *testing.T, w *harness.Wire) bool {
+	conn := w.Conn.(*tls.Conn)
+	port := func(a net.Addr) string { return fmt.Sprintf(":%04X", a.(*net.TCPAddr).Port) }
+	for deadline := time.Now().Add(300 * time.Millisecond); time.Now().Before(deadline); runtime.Gosched() {
+		sockets, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(sockets)) {
+			// number, local address, remote address, state, length of the queues to send:to receive
+			f := strings.Fields(line)
+			if strings.HasSuffix(f[1], port(conn.RemoteAddr())) && strings.HasSuffix(f[2], port(conn.LocalAddr())) &&
+				strings.HasSuffix(f[4], ":00000000") {
+				return false
+			}
+		}
+	}
+	return true
 }
