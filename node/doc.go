@@ -61,13 +61,14 @@
 //   - Commands of one pipe on one partition are executed in their order, even if some of them are
 //     refused and come again (ownership.Gate).
 //   - A command that a proxy gave up with its pipe is not executed after the node has acknowledged
-//     the pipe's next generation (ownership.Generations).
+//     the pipe's next generation (ownership.Generations), unless it has its partition held since
+//     before: then nothing else is executed on that partition.
 //   - Replies leave in the order of the requests. While a goroutine works for one of them, a
 //     client's connection reads nothing more. A pipe goes on: a token takes the place of the
 //     reply, and a push brings it.
 //   - What goroutines work on changes nothing any more once its connection has ended, except for
-//     settings, the rest of a transaction, and what a gathered command is about to store, for which
-//     the pipe's next generation waits.
+//     settings, the rest of a transaction, and what a gathered command is about to store. The pipe's
+//     next generation waits for these, but not for what holds its partition.
 //   - Few goroutines compute at a time, and they take turns between connections (node/crew). While
 //     loops are strained, those that read for KEYS, DUMP, BITCOUNT, a long reply or a SORT of one
 //     value take a tenth of the time (exec.Step), unless a write waits for its turn. So do those

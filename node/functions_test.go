@@ -70,7 +70,7 @@ func TestFunctionKill(t *testing.T) {
 func TestFunctionsAnswerLater(t *testing.T) {
 	n := startLeveled(t)
 	mustLoad(t, dial(t, n.Addr()), "for i = 1, 1000000 do end return redis.call('INCR', keys[1])")
-	p := scriptPipe(t, n)
+	p := scriptPipe(t, n, 1)
 	p.sendRaw([]byte("FCALL f 1 {k}\r\nINCR {k}\r\nINCR {j}\r\nDUNLIN RETRY 1\r\n"))
 	p.frame("FCALL", "-DUNLINLATER 1")
 	p.frame("INCR behind it", "-DUNLINWAIT 1")
@@ -273,7 +273,7 @@ func TestFunctionsOnTheirWay(t *testing.T) {
 	for _, line := range []string{"FCALL f 1 {k}", "FUNCTION LIST", "FUNCTION DUMP"} {
 		c.want(line, "(error) "+errTakingOver)
 	}
-	p := scriptPipe(t, n)
+	p := scriptPipe(t, n, 1)
 	p.sendRaw([]byte("FCALL f 1 {k}\r\nINCR {k}\r\n"))
 	epoch := n.view.Load().Epoch()
 	p.frame("FCALL", fmt.Sprintf("-DUNLINWAIT %d", epoch))
@@ -377,7 +377,7 @@ func TestFunctionsInTransactions(t *testing.T) {
 		t.Errorf("FLUSH in a transaction answers %s", got)
 	}
 	c.want("EXEC", "(error) EXECABORT Transaction discarded because of previous errors.")
-	p := scriptPipe(t, n)
+	p := scriptPipe(t, n, 1)
 	lines := execArgs(t, nil, "FCALL f 1 {k}", "INCR {k}", "FCALL f 1 {k}", "FUNCTION DUMP")
 	p.sendRaw(resp.AppendRequest(nil, lines...))
 	p.frame("EXEC", "-DUNLINLATER 1")

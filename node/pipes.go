@@ -225,7 +225,8 @@ func (cn *conn) prefix(in []byte) (database uint8, length int, ok bool) {
 }
 
 // endPipe declares the pipe ended: its connection is closed. What goroutines still work on is
-// dropped, except for settings and the rest of a transaction, which the pipe's end waits for.
+// dropped, except for settings and the rest of a transaction. The pipe's end waits for these, unless
+// they hold their partition: then whoever wants that waits, and a script would keep all others.
 func (cn *conn) endPipe() {
 	p := cn.pipe
 	if p == nil || p.hasEnded || cn.jobs.settling > 0 {

@@ -228,6 +228,12 @@ func (w *scriptRun) begin(r *request) {
 	if r.conn.pipe == nil {
 		w.client = r.conn
 	}
+	if !w.keyed {
+		w.leaves = r.conn.context()
+	}
+	if x := r.transaction; x != nil {
+		w.before = x.scripted
+	}
 	w.timing = r.timingLater()
 	if w.input != nil {
 		r.Args = r.Args[:1]

@@ -24,7 +24,7 @@ import (
 //	runner               └ place ── Lua ── GET: lock, unlock ── Lua ── SET ─┘
 
 const (
-	// maxRun is how long a script may run.
+	// maxRun is how long a script may run, or all scripts of a transaction.
 	maxRun = time.Minute
 	// placeTurn is how long a script computes before another one has its turn.
 	placeTurn = 2 * time.Millisecond
@@ -59,12 +59,14 @@ type scriptRun struct {
 	timing    timingLater
 	took      time.Duration
 
-	client *conn // not nil: who waits for the reply, and may leave
+	client *conn           // not nil: who waits for the reply, and may leave
+	leaves context.Context // not nil, of a script without keys: ends with the connection, and so does the script
 	ctx    context.Context
 	steps  context.Context // of ctx
 	begun  time.Time
-	first  time.Time // when it had its first place
-	looked time.Time // when it was last asked whether the client has left
+	before time.Duration // for how long scripts of its transaction have run before it
+	first  time.Time     // when it had its first place
+	looked time.Time     // when it was last asked whether the client has left
 	places *places
 	placed bool
 	turn   time.Time // since when it has its place
@@ -130,6 +132,7 @@ var (
 	errScriptKilled = &script.Error{Text: errKilled}
 	errCallKilled   = &script.Error{Text: errFunctionKilled}
 	errScriptLong   = &script.Error{Text: "ERR the script has run for more than a minute"}
+	errScriptsLong  = &script.Error{Text: "ERR the scripts of this transaction have run for more than a minute"}
 	errScriptLost   = &script.Error{Text: errHalfway}
 	errScriptMemory = &script.Error{Text: exec.ErrOOM}
 )
@@ -212,6 +215,9 @@ func (w *scriptRun) fail(err error) {
 func (w *scriptRun) Reply(r *exec.Request) {
 	w.ended = true
 	host := r.Host.(*request)
+	if x := host.transaction; x != nil {
+		x.scripted += time.Since(w.begun)
+	}
 	if w.count != nil {
 		host.worker.Count.Add(w.count)
 	}
@@ -256,7 +262,7 @@ func (w *scriptRun) End() {
 // check returns why the script must end now, if it must.
 func (w *scriptRun) check() error {
 	work, held := w.ctx.(*workContext)
-	wrote := w.hasWritten()
+	wrote := w.hasWritten() && w.leaves == nil
 	if w.client != nil && !wrote && time.Since(w.looked) > leftPause {
 		w.looked = time.Now()
 		w.client.worker.loop.Post(w.lookForClient)
@@ -266,13 +272,15 @@ func (w *scriptRun) check() error {
 		return w.killedError()
 	case w.node.ctx.Err() != nil:
 		return errScriptLost
-	case w.ctx.Err() != nil && !wrote:
+	case w.ctx.Err() != nil && !wrote, w.leaves != nil && w.leaves.Err() != nil:
 		return errScriptGone
 	case held && work.isOverdue():
 		return errScriptLost
 	case held && w.single && !wrote && w.keyed && work.isLost():
 		return errScriptMoved
-	case time.Since(w.begun) > w.node.scripts.maxRun:
+	case w.before > w.node.scripts.maxRun:
+		return errScriptsLong
+	case w.before+time.Since(w.begun) > w.node.scripts.maxRun:
 		return errScriptLong
 	}
 	return nil

@@ -132,7 +132,7 @@ func TestScriptMoves(t *testing.T) {
 	wantEnded(t, n)
 
 	n = startLeveled(t)
-	p := scriptPipe(t, n)
+	p := scriptPipe(t, n, 1)
 	p.send(`EVAL "while true do redis.call('GET', KEYS[1]) end" 1 {k}`)
 	p.frame("EVAL", "-DUNLINLATER 1")
 	eventually(t, "the script holds its partition", func() bool { return len(n.engine.Holds()) == 1 })
@@ -178,10 +178,10 @@ func TestScriptReachesTheFollowerWhole(t *testing.T) {
 }
 
 // scriptPipe opens a pipe of a proxy of this build.
-func scriptPipe(t *testing.T, n *Node) *client {
+func scriptPipe(t *testing.T, n *Node, generation int) *client {
 	t.Helper()
 	p := dial(t, n.Addr())
-	p.want(fmt.Sprintf("%s %d", pipeLine(1, 0, "common", 1, 2), ring.Level), "OK later")
+	p.want(fmt.Sprintf("%s %d", pipeLine(1, 0, "common", generation, 2), ring.Level), "OK later")
 	return p
 }
 
@@ -225,6 +225,54 @@ func TestHostileScripts(t *testing.T) {
 	c.want(`EVAL "return 1" 1 {k}`, "(integer) 1")
 }
 
+// TestPipesOpenBesideScripts: a script that has written goes on for a minute, also if its pipe breaks. The next generation
+// of the pipe opens at once: whoever wants the partition of the script waits, and nobody else does.
+func TestPipesOpenBesideScripts(t *testing.T) {
+	for _, lines := range [][]string{
+		{`EVAL "redis.call('SET', KEYS[1], 'v') while true do end" 1 {k}`},
+		{"MULTI", `EVAL "redis.call('SET', KEYS[1], 'v') while true do end" 1 {k}`, "SET {k} w", "EXEC"},
+		{"MULTI", `EVAL "redis.call('PUBLISH', 'c', 'm') while true do end" 0`, "EXEC"},
+	} {
+		n := startLeveled(t)
+		p := scriptPipe(t, n, 1)
+		for _, line := range lines {
+			p.send(line)
+		}
+		eventually(t, "the script has written", func() bool {
+			n.scripts.mu.Lock()
+			defer n.scripts.mu.Unlock()
+			for w := range n.scripts.running {
+				return w.hasWritten()
+			}
+			return false
+		})
+		newer := scriptPipe(t, n, 2)
+		newer.want("SET other v", "OK")
+		if strings.Contains(strings.Join(lines, " "), "{k}") {
+			newer.raw("GET {k}", "-DUNLINWAIT 1")
+		} else {
+			wantEnded(t, n)
+		}
+	}
+}
+
+// TestScriptsOfATransaction: they may run as long as one alone, all together.
+func TestScriptsOfATransaction(t *testing.T) {
+	n := startLeveled(t)
+	n.scripts.maxRun = 100 * time.Millisecond
+	c := dial(t, n.Addr())
+	c.want("MULTI", "OK")
+	for range 3 {
+		c.want(`EVAL "redis.call('INCR', KEYS[1]) while true do end" 1 {k}`, "QUEUED")
+	}
+	replies := strings.Split(c.do("EXEC"), "\n")
+	for i, want := range []*script.Error{errScriptLong, errScriptsLong, errScriptsLong} {
+		if len(replies) != 3 || !strings.Contains(replies[i], want.Text) {
+			t.Errorf("EXEC answers %q, and %q is wanted from script %d", replies, want.Text, i)
+		}
+	}
+}
+
 // TestScriptsAreWhole: nobody sees a script half done, and none is lost, whoever runs beside it.
 func TestScriptsAreWhole(t *testing.T) {
 	n := startLeveled(t)
@@ -253,7 +301,7 @@ func TestScriptsAreWhole(t *testing.T) {
 // TestScriptsAnswerLater: a pipe goes on behind a script, but for its partition, as behind a slow EXEC.
 func TestScriptsAnswerLater(t *testing.T) {
 	n := startLeveled(t)
-	p := scriptPipe(t, n)
+	p := scriptPipe(t, n, 1)
 	input := resp.AppendRequest(nil, words(t, `EVAL "for i = 1, 1000000 do end return redis.call('INCR', KEYS[1])" 1 {k}`)...)
 	p.sendRaw(append(input, "INCR {k}\r\nINCR {j}\r\nDUNLIN RETRY 1\r\n"...))
 	p.frame("EVAL", "-DUNLINLATER 1")
@@ -287,7 +335,7 @@ func TestScriptsNeedTheLevel(t *testing.T) {
 // TestScriptsMakeNoRefusals: what a script returns is not taken for what a node says to a proxy.
 func TestScriptsMakeNoRefusals(t *testing.T) {
 	n := startLeveled(t)
-	p := scriptPipe(t, n)
+	p := scriptPipe(t, n, 1)
 	for i, text := range []string{"MOVED 1 127.0.0.1:1", "DUNLINWAIT 7", "DUNLINLATER 1", "CLUSTERDOWN x"} {
 		for j, body := range []string{"return {err='" + text + "'}", "error({err='" + text + "'})"} {
 			p.sendArgs([]byte("EVAL"), []byte(body), []byte("0"))

@@ -107,7 +107,7 @@ func movedScripts(n *Node) (holds int64) { return n.engine.Stats().Holds }
 // TestShortScriptsStayOnTheLoop: a short script is answered at once, also on a pipe, and wakes no goroutine.
 func TestShortScriptsStayOnTheLoop(t *testing.T) {
 	n := startTrials(t)
-	p := scriptPipe(t, n)
+	p := scriptPipe(t, n, 1)
 	c := dial(t, n.Addr())
 	body := loadBody(c, "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end")
 	p.send("SET {k} v")

@@ -56,6 +56,7 @@ type transaction struct {
 	now      int64        // time stands still
 	replies  exec.Gathered
 	charged  int64         // for the commands
+	scripted time.Duration // for how long its scripts have run
 	gaveUp   bool          // the commands that are left are answered with errors
 	hindered time.Duration // since when the node is fenced or does not serve the partition; 0: it may go on
 }
@@ -112,7 +113,9 @@ func (x *transaction) isJob(r *request) {
 	} else {
 		x.job = r.newJob([]uint16{x.partition})
 	}
-	r.conn.jobs.settling++
+	if x.hold == nil {
+		r.conn.jobs.settling++
+	}
 	if x.job.whole = x.wrote; x.cancel != nil {
 		x.letCancel()
 	}
@@ -483,11 +486,11 @@ func (x *transaction) end(heap exec.Heap) {
 
 // release ends the hold.
 func (x *transaction) release(cn *conn) {
-	if x.job != nil {
-		cn.jobs.settling--
-	}
-	if x.hold != nil {
+	switch {
+	case x.hold != nil:
 		x.hold.End()
+	case x.job != nil:
+		cn.jobs.settling--
 	}
 }
 
