@@ -66,10 +66,19 @@ func (p *pipe) beginFetch(r order.Request, ticket uint64, size int) {
 	if whole, ok := r.Part.(*fan); ok && whole.isWhole() {
 		f.part = nil
 	}
-	if f.part == nil && s.isMuted(r.Seq) {
-		f.end()
-		s.reply(r.Seq, nil)
-		return
+	if s.isMuted(r.Seq) {
+		switch part := f.part.(type) {
+		case nil:
+			f.end()
+			s.reply(r.Seq, nil)
+			return
+		case *fan:
+			if part.of == nil {
+				f.end()
+				part.drop()
+				return
+			}
+		}
 	}
 	if t, ok := f.part.(*transaction); ok && !t.fits(r.ID, size) {
 		f.end()

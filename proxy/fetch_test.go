@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -242,6 +243,17 @@ func TestLargeReplyOfOneNodeThatIsNotWanted(t *testing.T) {
 // A large reply that nobody wants is not fetched, and those around it stay in order.
 func TestLargeReplyThatIsNotWanted(t *testing.T) {
 	c := newTicketCluster(t, 2)
+	var fetched atomic.Int32
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) {
+			n.fetch = func(args []string) (string, bool) {
+				if args[4] != "0" {
+					fetched.Add(1)
+				}
+				return "", false
+			}
+		})
+	}
 	cl := c.dial()
 	a, b := key(0, 2), key(1, 2)
 	value := hugeValue(2 * fetchPiece)
@@ -252,5 +264,8 @@ func TestLargeReplyThatIsNotWanted(t *testing.T) {
 	c.wantNoTickets()
 	if n := c.stats().LargeReplies; n < 6 {
 		t.Errorf("%d large replies", n)
+	}
+	if n, want := int(fetched.Load()), 2*(1+len(text(value))/fetchPiece); n > want {
+		t.Errorf("%d pieces were fetched, want those of the two replies that are wanted, %d", n, want)
 	}
 }

@@ -28,6 +28,7 @@ type fan struct {
 	pending  int32    // not done yet
 	sum      int64    // for MergeSum
 	failed   []byte   // the first error among the replies
+	dropped  bool     // a large reply was not fetched, because nobody wants the whole one
 	executed bool     // a part has succeeded
 	bytes    int      // of replies, charged to the session
 	of       *chunked // not nil: it is a chunk of this command
@@ -312,6 +313,12 @@ func (f *fan) Done(id int32, reply []byte) {
 	f.finish()
 }
 
+// drop notes that a part was answered, and that nobody wants to know what.
+func (f *fan) drop() {
+	f.dropped = true
+	f.finish()
+}
+
 // isWhole reports whether one node has the whole command: there is nothing to merge.
 func (f *fan) isWhole() bool { return f.parts == 1 && f.of == nil }
 
@@ -342,6 +349,7 @@ func (f *fan) finish() {
 	f.s.gather(-f.bytes)
 	out := f.s.w.scratch[:0]
 	switch {
+	case f.dropped:
 	case f.failed != nil:
 		out = appendFailure(out, f.cmd, f.failed, f.executed)
 	case f.cmd.Merge == command.MergeSum:
