@@ -26,8 +26,11 @@ type memoryShares struct {
 }
 
 const (
-	// adjustEvery is how often the shares are adjusted.
+	// adjustEvery is how often the shares are adjusted, and lookEvery how often when connections take
+	// or give back lookStep bytes meanwhile: until its limit follows, the runtime collects without end.
 	adjustEvery = time.Second
+	lookEvery   = adjustEvery / 20
+	lookStep    = 1 << 20
 	// startTime is how long after its start a process forgets what only the start needs.
 	startTime = 5 * time.Second
 )
@@ -60,16 +63,32 @@ func (m *memoryShares) pipeBuffers() int64 {
 
 // run adjusts the shares until ctx ends.
 func (m *memoryShares) run(ctx context.Context) {
-	tick := time.NewTicker(adjustEvery)
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		m.adjust()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+		for adjusted, looks := m.counted(), adjustEvery/lookEvery; looks > 0; looks-- {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if more := m.counted() - adjusted; max(more, -more) >= lookStep {
+				break
+			}
 		}
 	}
+}
+
+// counted is how much of the Go heap connections use.
+func (m *memoryShares) counted() (bytes int64) {
+	if m.proxy != nil {
+		bytes = m.proxy.HeapMemory()
+	}
+	for _, n := range m.nodes {
+		bytes += n.HeapMemory()
+	}
+	return bytes
 }
 
 // forgetProgram gives the memory back that only the start needs of the program's file.
@@ -84,7 +103,7 @@ func (m *memoryShares) adjust() {
 	if m.proxy != nil {
 		proxys = m.proxy.HeapMemory()
 	}
-	counted := proxys
+	counted := m.counted()
 	if len(m.nodes) == 0 {
 		limit := proxyHeap(m.memory, max(m.clients.used.Load()-proxys, 0))
 		m.heap.collectAbove(limit)
@@ -94,7 +113,6 @@ func (m *memoryShares) adjust() {
 	storage := int64(0)
 	for _, n := range m.nodes {
 		storage += n.MaxMemory()
-		counted += n.HeapMemory()
 	}
 	kept, fits := keptBuffers(storage, m.loops), true
 	for _, n := range m.nodes {
