@@ -222,8 +222,8 @@ unit:
 race: raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries
 RACED = CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 20m
 
-# At its end a raced process waits for so long for races of goroutines that are left: a second, unless told otherwise. A
-# test of whole clusters waits for many such ends, and dunlin leaves no goroutine.
+# A process with the race detector sleeps before it exits, a second by default, so that goroutines that still run can
+# show their races. Each package of tests waits for that once, and tests of processes wait for each that ends in order.
 race raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries: export GORACE := atexit_sleep_ms=50
 
 # Two processes run the tests of node, which take longest. What they share is compiled before: no commands, which would
@@ -263,7 +263,7 @@ measured:
 	go test -vet=off -run "$$($(call unraced,test/chaos/*_test.go))" -timeout 10m ./test/chaos
 	go test -vet=off -timeout 10m ./test/scenarios
 
-# Compiles the commits from which tests upgrade, most of which would else happen while nothing but measured runs.
+# Compiles the commits from which tests upgrade. Without this the stage of `measured` would wait for it.
 .PHONY: earlier
 earlier:
 	go test -vet=off -p 1 -run Upgrade -timeout 20m ./test/cluster ./test/chaos -harness.build
