@@ -183,12 +183,12 @@ func (c *conn) want(replies ...string) {
 }
 
 // reply reads one reply and returns it with spaces for line ends. For each MiB of it the test has patience. It looks at
-// all that has come at once, because the race detector makes a step for each line slow.
+// all that has come at once: beside the race detector a step for each line would be slow.
 func (c *conn) reply() string {
 	c.t.Helper()
 	var scan resp.Scanner
 	var err error
-	b := c.last[:0]
+	b := c.last[:0] // what has been taken from r
 	for limited := 0; ; {
 		if c.r.Buffered() == 0 && len(b) >= limited {
 			limited = len(b) + 1<<20
@@ -204,24 +204,31 @@ func (c *conn) reply() string {
 			b = b[:n+missing]
 		} else if _, err = c.r.Peek(1); err == nil {
 			peeked, _ = c.r.Peek(c.r.Buffered())
-			b = append(b, peeked...)
 		}
 		if err != nil {
 			c.t.Fatalf("reading a reply: %v, have %d bytes: %.300q", err, len(b), b)
 		}
-		outcome := scan.Scan(b)
-		more := 0 // bytes behind the reply
-		if outcome == resp.Done {
-			more = len(b) - scan.Len()
+		all := peeked
+		if len(b) > 0 {
+			all = append(b, peeked...)
 		}
-		if _, err := c.r.Discard(len(peeked) - more); err != nil {
-			c.t.Fatal(err)
-		}
-		switch c.last = b; outcome {
+		switch scan.Scan(all) {
 		case resp.Done:
-			return strings.ReplaceAll(strings.TrimSuffix(string(b[:scan.Len()]), "\r\n"), "\r\n", " ")
+			if _, err := c.r.Discard(len(peeked) - (len(all) - scan.Len())); err != nil {
+				c.t.Fatal(err)
+			}
+			c.last = b
+			return strings.ReplaceAll(strings.TrimSuffix(string(all[:scan.Len()]), "\r\n"), "\r\n", " ")
 		case resp.Malformed:
-			c.t.Fatalf("malformed reply %.300q", b)
+			c.t.Fatalf("malformed reply %.300q", all)
+		}
+		if len(b) == 0 {
+			all = append(b, peeked...)
+		}
+		if b = all; len(peeked) > 0 {
+			if _, err := c.r.Discard(len(peeked)); err != nil {
+				c.t.Fatal(err)
+			}
 		}
 	}
 }
