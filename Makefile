@@ -47,11 +47,11 @@ alone    = $(call tests_of,$$($(call ONE_AT_A_TIME,$(1))))
 
 # Tests of node with one client at a time, which change values at random, or in every way, or fill a node. The engine
 # checks every handle (checked); test/differential gives such commands to the binary.
-ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams|OracleOfDatabases|ConversationsInDatabases|NoEviction|ConfigSetMemory|LongElements|LongLists|LongSortedSets|LongMembers|Quarter|QuarterExceeded|HashesAreEvictedWhole|ManySources|ManyElements|DestinationOutlivesOOM|KeysIsCharged|HostileLibraries|ManyKeysAreNotCopied|LongRequestIsCounted|SortOfLongStrings|BuffersEvict|RefusedRepliesHoldNothing)$$
+ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams|Oracle|SetsOracle|SetAlgebra|SketchesAsInRedis|OracleOfDatabases|ConversationsInDatabases|NoEviction|ConfigSetMemory|LongElements|LongLists|LongSortedSets|LongMembers|Quarter|QuarterExceeded|HashesAreEvictedWhole|ManySources|ManyElements|DestinationOutlivesOOM|KeysIsCharged|HostileLibraries|ManyKeysAreNotCopied|LongRequestIsCounted|SortOfLongStrings|BuffersEvict|RefusedRepliesHoldNothing)$$
 
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
 # twice, because cmd/dunlin needs its own form of all.
-quick lint unit race checked law portable macos raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries libraries clusters measured: export GOFLAGS += -pgo=off
+quick lint unit race checked earlier law portable macos raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries libraries clusters measured: export GOFLAGS += -pgo=off
 
 GO_FILES = git ls-files --cached --others --exclude-standard -- '*.go'
 
@@ -75,7 +75,7 @@ FIRST    := build lint
 TWO      := raced-first raced-second raced-others unit portable page deployment
 CLUSTERS := raced-clusters libraries raced-chaos clusters raced-libraries
 MEASURED := measured
-BESIDE   := law checked macos
+BESIDE   := earlier law checked macos
 IDLE     = chrt -i -p 0 $$BASHPID 2>/dev/null || renice -n 19 -p $$BASHPID >/dev/null
 STAGE    = begin=$$SECONDS; echo "== $(1)"; $(MAKE) --no-print-directory $(2) $(1) || failed=1; echo "== $(1): $$((SECONDS - begin)) s"
 STOP     = [ $$failed = 0 ] || exit 1
@@ -222,6 +222,10 @@ unit:
 race: raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries
 RACED = CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 20m
 
+# A process with the race detector sleeps before it exits, a second by default, so that goroutines that still run can
+# show their races. Each package of tests waits for that once, and tests of processes wait for each that ends in order.
+race raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries: export GORACE := atexit_sleep_ms=50
+
 # Two processes run the tests of node, which take longest. What they share is compiled before: no commands, which would
 # be linked each time, for nobody.
 .PHONY: raced-built raced-first raced-second raced-others
@@ -258,6 +262,11 @@ clusters:
 measured:
 	go test -vet=off -run "$$($(call unraced,test/chaos/*_test.go))" -timeout 10m ./test/chaos
 	go test -vet=off -timeout 10m ./test/scenarios
+
+# Compiles the commits from which tests upgrade. Without this the stage of `measured` would wait for it.
+.PHONY: earlier
+earlier:
+	go test -vet=off -p 1 -run Upgrade -timeout 20m ./test/cluster ./test/chaos -harness.build
 
 # The engine's tests that use one goroutine, and the nodes' that use one client, in which the race
 # detector would find nothing. With the tag shortruns, commands on streams do next to nothing in one run,

@@ -15,6 +15,7 @@ import (
 // TestSketchesAsInRedis makes the same random additions and merges here and in a real redis-server,
 // and compares replies and whole values: sparse, dense, and on the way from one to the other.
 func TestSketchesAsInRedis(t *testing.T) {
+	forOneClient(t)
 	real, ours := dial(t, redistest.Start(t)), dial(t, startNode(t).Addr())
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 1))

@@ -17,6 +17,7 @@ import (
 // and compares every reply. Commands, keys and arguments are few, so that they
 // meet often, and many of them are wrong.
 func TestOracle(t *testing.T) {
+	forOneClient(t)
 	real := dial(t, redistest.Start(t, "--rdbcompression", "no"))
 	ours := dial(t, startNode(t).Addr())
 	seed := rand.Uint64()

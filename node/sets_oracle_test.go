@@ -85,6 +85,7 @@ func inOrder(line string, reply []byte) string {
 
 // TestSetsOracle compares replies with redis-server's.
 func TestSetsOracle(t *testing.T) {
+	forOneClient(t)
 	redistest.Want(t, "7.0")
 	ours, theirs := dial(t, startLeveled(t).Addr()), dial(t, redistest.Start(t))
 	for seed := range uint64(4) {
@@ -135,6 +136,7 @@ func TestAlgebraOfManySets(t *testing.T) {
 // TestSetAlgebra: a long SUNIONSTORE and SDIFF see the sets as they were in the command's turn, in
 // a transaction, too, and a failure leaves the destination alone.
 func TestSetAlgebra(t *testing.T) {
+	forOneClient(t)
 	n := startLeveled(t)
 	c := dial(t, n.Addr())
 	fillInPieces(c, "SADD", "{t}a", 20_000, func(i int) []string { return []string{fmt.Sprint(i)} })

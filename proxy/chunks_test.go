@@ -135,11 +135,12 @@ func TestManyKeysOfOnePartition(t *testing.T) {
 		const n = 3 * maxKeys
 		c := newCluster(t, 2, oneLoop(t))
 		cl := c.dial()
-		line := "MSET"
+		var line strings.Builder
+		line.WriteString("MSET")
 		for i := range n {
-			line += fmt.Sprintf(" {tag}%d %s", i, strings.Repeat("v", size))
+			fmt.Fprintf(&line, " {tag}%d %s", i, strings.Repeat("v", size))
 		}
-		cl.send("SET {tag}0 before", line, "EXISTS {tag}0 {tag}3000")
+		cl.send("SET {tag}0 before", line.String(), "EXISTS {tag}0 {tag}3000")
 		cl.want("+OK", "+OK", ":2")
 		if keys := c.longest(); keys != n {
 			t.Errorf("the longest request has %d keys, want %d", keys, n)

@@ -223,8 +223,8 @@ func (n *fakeNode) serve(c net.Conn) {
 				reply = reply[piece:]
 			}
 		}
-		parser.Reset()
-		if off > 0 {
+		if off > 0 { // else the parser goes on where it was
+			parser.Reset()
 			buf = append(buf[:0], buf[off:]...)
 		}
 	}
@@ -290,7 +290,8 @@ func (n *fakeNode) transaction(args []string) string {
 	}
 	n.at = begun
 	watched, _ = strconv.Atoi(args[3])
-	out := "*" + strconv.Itoa(len(args)-4-2*watched) + "\r\n"
+	var out strings.Builder
+	fmt.Fprintf(&out, "*%d\r\n", len(args)-4-2*watched)
 	for _, raw := range args[4+2*watched:] {
 		var p resp.Parser
 		p.Parse([]byte(raw))
@@ -298,9 +299,9 @@ func (n *fakeNode) transaction(args []string) string {
 		for _, a := range p.Args() {
 			inner = append(inner, string(a))
 		}
-		out += n.command(strings.ToUpper(inner[0]), inner)
+		out.WriteString(n.command(strings.ToUpper(inner[0]), inner))
 	}
-	return out
+	return out.String()
 }
 
 // ticketFrom is the least length of a reply for which the fake node gives a ticket.
@@ -391,11 +392,12 @@ func (n *fakeNode) command(name string, args []string) string {
 		}
 		return "+OK\r\n"
 	case "MGET":
-		out := "*" + strconv.Itoa(len(args)-1) + "\r\n"
+		var out strings.Builder
+		fmt.Fprintf(&out, "*%d\r\n", len(args)-1)
 		for _, k := range args[1:] {
-			out += n.get(k)
+			out.WriteString(n.get(k))
 		}
-		return out
+		return out.String()
 	case "DEL", "EXISTS":
 		count := 0
 		for _, k := range args[1:] {

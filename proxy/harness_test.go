@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -141,7 +142,8 @@ func key(i, n int) string {
 type conn struct {
 	t testing.TB
 	net.Conn
-	r *bufio.Reader
+	r    *bufio.Reader
+	last []byte // the memory of the last reply
 }
 
 func (c *rig) dial() *conn {
@@ -151,7 +153,7 @@ func (c *rig) dial() *conn {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { nc.Close() })
-	return &conn{c.t, nc, bufio.NewReader(nc)}
+	return &conn{t: c.t, Conn: nc, r: bufio.NewReader(nc)}
 }
 
 // send writes commands, one per line, in one write.
@@ -180,28 +182,53 @@ func (c *conn) want(replies ...string) {
 	}
 }
 
-// reply reads one reply and returns it with spaces for line ends. For each MiB of it the test has patience.
+// reply reads one reply and returns it with spaces for line ends. For each MiB of it the test has patience. It looks at
+// all that has come at once: beside the race detector a step for each line would be slow.
 func (c *conn) reply() string {
 	c.t.Helper()
 	var scan resp.Scanner
-	var b []byte
+	var err error
+	b := c.last[:0] // what has been taken from r
 	for limited := 0; ; {
-		if len(b) >= limited {
-			limited += 1 << 20
+		if c.r.Buffered() == 0 && len(b) >= limited {
+			limited = len(b) + 1<<20
 			if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 				c.t.Fatal(err)
 			}
 		}
-		line, err := c.r.ReadBytes('\n')
+		var peeked []byte
+		if missing := scan.Need() - len(b); missing > c.r.Size() {
+			n := len(b)
+			b = slices.Grow(b, missing)
+			missing, err = c.r.Read(b[n : n+missing])
+			b = b[:n+missing]
+		} else if _, err = c.r.Peek(1); err == nil {
+			peeked, _ = c.r.Peek(c.r.Buffered())
+		}
 		if err != nil {
 			c.t.Fatalf("reading a reply: %v, have %d bytes: %.300q", err, len(b), b)
 		}
-		b = append(b, line...)
-		switch scan.Scan(b) {
+		all := peeked
+		if len(b) > 0 {
+			all = append(b, peeked...)
+		}
+		switch scan.Scan(all) {
 		case resp.Done:
-			return strings.ReplaceAll(strings.TrimSuffix(string(b), "\r\n"), "\r\n", " ")
+			if _, err := c.r.Discard(len(peeked) - (len(all) - scan.Len())); err != nil {
+				c.t.Fatal(err)
+			}
+			c.last = b
+			return strings.ReplaceAll(strings.TrimSuffix(string(all[:scan.Len()]), "\r\n"), "\r\n", " ")
 		case resp.Malformed:
-			c.t.Fatalf("malformed reply %.300q", b)
+			c.t.Fatalf("malformed reply %.300q", all)
+		}
+		if len(b) == 0 {
+			all = append(b, peeked...)
+		}
+		if b = all; len(peeked) > 0 {
+			if _, err := c.r.Discard(len(peeked)); err != nil {
+				c.t.Fatal(err)
+			}
 		}
 	}
 }

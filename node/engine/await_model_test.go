@@ -237,6 +237,7 @@ func (m *queueModel) check() {
 // TestQueuesInRandomSchedules: whatever comes in whichever order, each element goes to one of those who wait, first
 // come, first served, nobody waits beside an element unless a claim has its turn, and no turn is given in vain.
 func TestQueuesInRandomSchedules(t *testing.T) {
+	oneGoroutine(t)
 	for seed := range uint64(200) {
 		m := newQueueModel(t, seed)
 		for range 300 {

@@ -27,6 +27,7 @@ func (e *Engine) went() (n uint64) {
 // TestWritesWithinASlice: whatever is written while memory is full, no page full of records goes
 // under the lock of a write.
 func TestWritesWithinASlice(t *testing.T) {
+	oneGoroutine(t)
 	const writes = 30_000
 	for what, write := range map[string]func(n, i int) (key string, value []byte){
 		"new keys":  func(n, i int) (string, []byte) { return fmt.Sprintf("k%08d", n+i), []byte("value") },
@@ -67,6 +68,7 @@ func TestWritesWithinASlice(t *testing.T) {
 // TestKeepsPagesFree: so many pages are free soon after a write, and where nothing may be evicted,
 // writes use them up.
 func TestKeepsPagesFree(t *testing.T) {
+	oneGoroutine(t)
 	e, n := newFullEngine(t)
 	for i := range 50_000 {
 		mustSet(t, e, uint16(n+i)%2, fmt.Sprintf("k%08d", n+i), make([]byte, i/500*37%500))

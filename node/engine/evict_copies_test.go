@@ -197,6 +197,7 @@ func stageCopies(t *testing.T, e *Engine) {
 
 // Copies end with their partition or with a Reset, and come again.
 func TestCopiesComeAgain(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 4 << 20, Shards: 1})
 	e.SetCopy(5, SpareCopy)
 	for round := range 3 {

@@ -240,6 +240,7 @@ func runLines(tb testing.TB, seed uint64) {
 // A value whose elements are named by position arrives as it is, whatever is edited while its
 // chunks are on their way, also at a receiver of the receiver.
 func TestFeedOrdered(t *testing.T) {
+	oneGoroutine(t)
 	for range 40 {
 		runLines(t, rand.Uint64())
 	}

@@ -105,6 +105,7 @@ func TestGatherInSlices(t *testing.T) {
 // However many pages are to go, each lock is for a few: they are chosen, emptied and put back a few
 // at a time.
 func TestGatherLocksForFewPages(t *testing.T) {
+	oneGoroutine(t)
 	const keys, shards = 600, 8
 	e := open(t, Config{MaxBytes: 31 << 20, Shards: shards, Seed: 4711}) // pages of 16 KiB
 	for i := range keys {

@@ -8,6 +8,7 @@ import (
 // TestWalkWhileChanging holds a walk to its promise: while other keys come and go and the index
 // grows and shrinks under it, every key that stays is visited exactly once.
 func TestWalkWhileChanging(t *testing.T) {
+	oneGoroutine(t)
 	const stay, p = 3000, 5
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 4})
 	for i := range stay {

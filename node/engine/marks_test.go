@@ -271,6 +271,7 @@ func TestMarksModel(t *testing.T) {
 
 // TestFullMarks: a table that is full drops marks, and tells of them.
 func TestFullMarks(t *testing.T) {
+	oneGoroutine(t)
 	w := newWatched(t, 64<<20)
 	const keys = 2 * MaxMarks / 8 // in one of the shards
 	for i := range keys {

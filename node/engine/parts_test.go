@@ -63,6 +63,7 @@ func TestMayGrow(t *testing.T) {
 // Parts are found by their numbers in directories of one, two and three levels, and while these
 // shrink again.
 func TestPartsNumbers(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 64 << 20, Shards: 1, Forms: bags()})
 	x := e.Lock(1, 1)
 	defer x.Unlock()

@@ -83,6 +83,7 @@ func TestFullWindow(t *testing.T) {
 // TestLargeBesideFullWindow: a large value needs no page. A full window does not keep it from the
 // memory of another one that is just being given back.
 func TestLargeBesideFullWindow(t *testing.T) {
+	oneGoroutine(t)
 	e := open(t, Config{MaxBytes: 200 << 20, Shards: 16, windowReach: 64 << 20, Policy: NoEviction})
 	e.large.stopCollector()
 	e.large.collector.stop = nil // what dies is released by who wants it

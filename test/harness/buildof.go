@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,8 +9,11 @@ import (
 	"testing"
 )
 
+var buildOnly = flag.Bool("harness.build", false, "skip each test that starts from an earlier commit when that is built")
+
 // BuildOf builds an earlier commit and returns the path of the binary. It skips the test where there is no history, and
-// fails it if there is one without that commit. The go command caches what it compiled, so a second build is quick.
+// fails it if there is one without that commit. The go command caches what it compiled, so a second build is quick:
+// -harness.build makes the first one before its time.
 func BuildOf(t testing.TB, commit string) (path string) {
 	t.Helper()
 	root := Root(t)
@@ -40,6 +44,9 @@ func BuildOf(t testing.TB, commit string) (path string) {
 	compile.Dir, compile.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build commit %s: %v\n%s", id, err, out)
+	}
+	if *buildOnly {
+		t.Skipf("commit %s is built", id)
 	}
 	return path
 }
