@@ -360,9 +360,9 @@ func bulkAfter(b []byte, prefix string) ([]byte, bool) {
 	return resp.DecodeBulk(rest)
 }
 
-// What a pipe's transaction has begun is executed to its end, and only then is the pipe's next
-// generation acknowledged.
-func TestSupersedeWaitsForTransactions(t *testing.T) {
+// What a pipe's transaction has begun is executed to its end. The pipe's next generation has to wait for
+// its partition until then, and sees nothing of it halfway.
+func TestSupersededTransactionsEnd(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
 	p := laterPipe(t, n, "common", 1)
 	lines := make([]string, 900)
@@ -373,7 +373,16 @@ func TestSupersedeWaitsForTransactions(t *testing.T) {
 	p.frame("EXEC", "-DUNLINLATER 1")
 	p.conn.Close()
 	p = laterPipe(t, n, "common", 2)
-	p.raw("GET {k}a", "$3\r\n900")
+	var got string
+	eventually(t, "the partition is free", func() bool {
+		p.raw("DUNLIN RETRY 1", "+OK")
+		p.send("GET {k}a")
+		got = strings.TrimSuffix(string(p.read()), "\r\n")
+		return got != "-DUNLINWAIT 1"
+	})
+	if want := "$3\r\n900"; got != want {
+		t.Errorf("GET answers %q, want %q", got, want)
+	}
 }
 
 // The next large value may arrive while a goroutine works with the last one.

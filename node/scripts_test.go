@@ -260,6 +260,7 @@ func TestPipesOpenBesideScripts(t *testing.T) {
 func TestScriptsOfATransaction(t *testing.T) {
 	n := startLeveled(t)
 	n.scripts.maxRun = 100 * time.Millisecond
+	tellLoops(t, n)
 	c := dial(t, n.Addr())
 	c.want("MULTI", "OK")
 	for range 3 {

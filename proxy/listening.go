@@ -324,7 +324,15 @@ func (l *listening) settleChannel(t *topic) {
 }
 
 // wasAnswered reports whether somebody subscribes to the topic who was told so.
-func (t *topic) wasAnswered() bool { return t.count > len(t.changes) }
+func (t *topic) wasAnswered() bool {
+	waiting := 0
+	for i := range t.changes {
+		if t.changes[i].more {
+			waiting++
+		}
+	}
+	return t.count > waiting
+}
 
 // hasMoved reports whether the owner has what was published between the end of the topic at the
 // node before and now. The process that was at the owner's address before may have been the owner
