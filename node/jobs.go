@@ -63,7 +63,7 @@ type jobs struct {
 	charge   int                 // their bytes
 	finished []completion        // of which the goroutine has finished, in order
 	armed    bool                // a timer calls deliver
-	settling int                 // jobs that change something whether or not the connection lives
+	settling int                 // jobs that change something whether or not the connection lives, and hold no partition
 }
 
 // completion is the end of a job.

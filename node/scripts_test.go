@@ -42,6 +42,19 @@ func wantEnded(t *testing.T, n *Node) {
 	})
 }
 
+// wantWritten waits until the only script that runs has written.
+func wantWritten(t *testing.T, n *Node) {
+	t.Helper()
+	eventually(t, "the script has written", func() bool {
+		n.scripts.mu.Lock()
+		defer n.scripts.mu.Unlock()
+		for w := range n.scripts.running {
+			return w.hasWritten()
+		}
+		return false
+	})
+}
+
 func runningScripts(n *Node) int {
 	n.scripts.mu.Lock()
 	defer n.scripts.mu.Unlock()
@@ -105,14 +118,7 @@ func TestScriptOfGoneClient(t *testing.T) {
 	}
 	c := dial(t, n.Addr())
 	c.send(`EVAL "redis.call('SET', KEYS[1], 1) for i = 1, 3000000 do end redis.call('SADD', KEYS[2], 1, 2) redis.call('SUNIONSTORE', KEYS[3], KEYS[2]) redis.call('SET', KEYS[1], 2)" 3 {k} {k}s {k}t`)
-	eventually(t, "the script has written", func() bool {
-		n.scripts.mu.Lock()
-		defer n.scripts.mu.Unlock()
-		for w := range n.scripts.running {
-			return w.hasWritten()
-		}
-		return false
-	})
+	wantWritten(t, n)
 	reset(t, c)
 	wantEnded(t, n)
 	beside.want("GET {k}", `"2"`)
@@ -238,14 +244,7 @@ func TestPipesOpenBesideScripts(t *testing.T) {
 		for _, line := range lines {
 			p.send(line)
 		}
-		eventually(t, "the script has written", func() bool {
-			n.scripts.mu.Lock()
-			defer n.scripts.mu.Unlock()
-			for w := range n.scripts.running {
-				return w.hasWritten()
-			}
-			return false
-		})
+		wantWritten(t, n)
 		newer := scriptPipe(t, n, 2)
 		newer.want("SET other v", "OK")
 		if strings.Contains(strings.Join(lines, " "), "{k}") {

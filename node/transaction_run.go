@@ -13,7 +13,6 @@ import (
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A transaction begins under the lock of its one partition, which its commands do not take again,
@@ -197,34 +196,6 @@ func (x *transaction) checkOn(r *request) (changed bool) {
 	t := x.hold.Lock()
 	defer t.Unlock()
 	return x.check(r, t)
-}
-
-// holdOn has the transaction at hand, if there is one, hold its partition: it does not end under the
-// lock that it has.
-func (r *request) holdOn() {
-	if x := r.transaction; x != nil && r.InTransaction && x.hold == nil {
-		x.hold, x.now, x.fences = r.hold(r.Transaction), r.Now, r.node.fences.Load()
-	}
-}
-
-// hold begins a hold on the partition. What the holder changes reaches copies as one unit, if all
-// members understand that.
-func (r *request) hold(t engine.Txn) *engine.Hold {
-	if clusterLevel(r.view.Table) < ring.EffectsLevel {
-		return t.Hold()
-	}
-	return t.HoldUnit()
-}
-
-// HoldOn has the command at hand, which has its partition locked by t, hold the partition until it is
-// answered. The command then leaves the rest to Later.
-func (r *request) HoldOn(t engine.Txn) {
-	if r.holdOn(); r.transaction == nil {
-		r.transaction = &transaction{
-			Transaction: new(session.Transaction), single: true, keyed: true, partition: r.Partition, database: r.Database,
-			wrote: r.Cmd.Flags&command.Write != 0, hold: r.hold(t), now: r.Now, fences: r.node.fences.Load(),
-		}
-	}
 }
 
 // takeQueue copies the watched keys and commands that are left, if they are views of the input.
