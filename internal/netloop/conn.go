@@ -88,6 +88,8 @@ type Conn struct {
 	rearming  bool // on the loop's rearm list
 	streams   bool // see Stream
 
+	most int32 // what the next read may return, see pace
+
 	want  int     // OnData is not called with less input
 	maxIn int     // reading stops at this much unconsumed input
 	in    []byte  // input kept from earlier reads, consumed up to inOff; nil: none

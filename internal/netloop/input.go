@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
 	// scratchSize is the most that one read returns: a conn may take that much before the next one
-	// has its turn.
+	// has its turn. firstRead is the most of a conn's first read, and of each that follows a slow one in
+	// the end, see pace.
 	scratchSize = 256 << 10
+	firstRead   = 32 << 10
 	// smallKept is the largest kept input that is moved in front of the next read.
 	smallKept = 16 << 10
 	// minRead is the least room for a read into a conn's own buffer.
@@ -93,9 +96,9 @@ func (c *Conn) receive(hangup bool) {
 		copy(l.scratch, c.in[c.inOff:])
 		buf = l.scratch[:kept]
 	}
-	most := scratchSize
+	most := int(c.most)
 	if c.streams {
-		most = turn(l.streaming)
+		most = min(most, turn(l.streaming))
 	}
 	n, errno := recv(c.fd, buf[kept:min(cap(buf), kept+most)])
 	l.stats.Reads++
@@ -104,7 +107,13 @@ func (c *Conn) receive(hangup bool) {
 		l.stats.BytesIn += uint64(n)
 		c.account.received += uint64(n)
 		c.received += uint64(n)
+		if n < firstRead {
+			c.settle(buf[:kept+n], own)
+			break
+		}
+		began := l.clock.now()
 		c.settle(buf[:kept+n], own)
+		c.pace(n, l.clock.now()-began)
 	case errno == 0:
 		c.endOfInput()
 	case errno == unix.EAGAIN || errno == unix.EINTR:
@@ -113,6 +122,18 @@ func (c *Conn) receive(hangup bool) {
 		}
 	default:
 		c.Close(os.NewSyscallError("recv", errno))
+	}
+}
+
+// pace decides how long the next read may be: half of the last one if the handler took more than a turn for
+// that, and longer if it was quick. 256 KiB are a piece of one value, or thousands of short commands, which
+// keep the loop from all others for milliseconds.
+func (c *Conn) pace(n int, took time.Duration) {
+	switch {
+	case took > turnTime:
+		c.most = int32(max(n/2, firstRead))
+	case took < turnTime/4 && n >= int(c.most):
+		c.most = int32(min(2*n, scratchSize))
 	}
 }
 

@@ -294,7 +294,7 @@ func (l *Loop) adopt(fd int, remote, local netip.AddrPort, ln *Listener) {
 // newConn puts a socket into the loop's table.
 func (l *Loop) newConn(fd int, remote netip.AddrPort) *Conn {
 	l.lastGen++
-	c := &Conn{loop: l, account: l.account, fd: fd, gen: l.lastGen, maxIn: defaultMax, remote: remote}
+	c := &Conn{loop: l, account: l.account, fd: fd, gen: l.lastGen, most: firstRead, maxIn: defaultMax, remote: remote}
 	for len(l.conns) <= fd {
 		l.conns = append(l.conns, nil)
 	}

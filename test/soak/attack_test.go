@@ -98,7 +98,7 @@ func (a attack) run() {
 	var all sync.WaitGroup
 	for i, name := range a.Behaviors {
 		for j := range a.Clients {
-			h := &hostile{attack: a, rng: rand.New(rand.NewPCG(a.Seed, uint64(i*a.Clients+j)))}
+			h := &hostile{attack: a, number: j, rng: rand.New(rand.NewPCG(a.Seed, uint64(i*a.Clients+j)))}
 			all.Go(func() {
 				for {
 					h.visit(behaviors[name])
@@ -115,8 +115,9 @@ const lowestPriority = 19
 // fault: it is there to be turned away.
 type hostile struct {
 	attack
-	rng   *rand.Rand
-	conns []net.Conn // of this visit
+	number int // of the clients with this behavior
+	rng    *rand.Rand
+	conns  []net.Conn // of this visit
 }
 
 // gone ends a visit.
@@ -143,6 +144,16 @@ func (h *hostile) visit(do func(*hostile)) {
 		}
 	}()
 	do(h)
+}
+
+// unlessGone does what a second goroutine of a visit does: it ends where a visit would.
+func unlessGone(do func()) {
+	defer func() {
+		if r := recover(); r != nil && r != (gone{}) {
+			panic(r)
+		}
+	}()
+	do()
 }
 
 // one returns one of some addresses.

@@ -58,9 +58,44 @@ var (
 	filler = sync.OnceValue(func() string { return rand.Text() + strings.Repeat("ab", 6*kilobyte) })
 )
 
-// honest does what other clients do all day, as fast as it is answered.
+// honest does what other clients do all day, as fast as it is answered: one in three has large values, one
+// loads many small ones, and one has short pipelines.
 func (h *hostile) honest() {
 	p := h.login(h.one(h.Proxies))
+	switch h.number % 3 {
+	case 0:
+		h.largeValues(p)
+	case 1:
+		h.load(p)
+	case 2:
+		h.shortPipelines(p)
+	}
+}
+
+func (h *hostile) largeValues(p *peer) {
+	for range 20 {
+		key := fmt.Sprint("honest:large:", h.rng.IntN(10))
+		p.ask("SET", key, large())
+		p.ask("GET", key)
+	}
+}
+
+// load reads while it writes, so that all is sent.
+func (h *hostile) load(p *peer) {
+	const commands, at = 60_000, 1000
+	go unlessGone(func() {
+		for i := range commands / at {
+			var batch []byte
+			for j := range at {
+				batch = append(batch, request("SET", fmt.Sprint("honest:", i*at+j), "v")...)
+			}
+			p.say(batch)
+		}
+	})
+	p.skip(commands)
+}
+
+func (h *hostile) shortPipelines(p *peer) {
 	const depth = 16
 	var batch []byte
 	for range 1000 {
@@ -105,17 +140,12 @@ func (h *hostile) execOfMany() {
 	key := fmt.Sprintf("many%d", h.rng.IntN(100))
 	incr := request("INCR", key)
 	p.say(request("MULTI"))
-	go func() { // it reads while it writes, so that all is sent
-		defer func() {
-			if r := recover(); r != nil && r != (gone{}) {
-				panic(r)
-			}
-		}()
+	go unlessGone(func() { // it reads while it writes, so that all is sent
 		for range commands / 1000 {
 			p.say([]byte(strings.Repeat(string(incr), 1000)))
 		}
 		p.send("EXEC")
-	}()
+	})
 	p.skip(commands + 2)
 }
 
