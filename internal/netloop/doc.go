@@ -37,11 +37,12 @@
 //
 // # Buffers
 //
-// A loop reads input into its scratch buffer and passes it to OnData there. A buffer of the conn's
-// own keeps what the handler leaves. While that is small, the loop puts it in front of the next
-// read, so that the handler again sees one run of bytes of full length. A buffer of the conn's own
-// collects output until the flush. The loop's pool, outside the Go heap, lends both kinds, and gets
-// them back when they are empty: an idle conn has none.
+// A loop reads input into its scratch buffer and passes it to OnData there. How much one read returns
+// follows the time that the handler takes with it (Conn.pace). A buffer of the conn's own keeps what
+// the handler leaves. While that is small, the loop puts it in front of the next read, so that the
+// handler again sees one run of bytes of full length. A buffer of the conn's own collects output until
+// the flush. The loop's pool, outside the Go heap, lends both kinds, and gets them back when they are
+// empty: an idle conn has none.
 //
 //	socket ─> scratch (256 KiB, the loop's) ─> OnData(in) ─> Out/SetOut ─> socket
 //	             ^            │ not consumed                  │ not taken

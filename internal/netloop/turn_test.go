@@ -43,3 +43,51 @@ func TestTurnIsOver(t *testing.T) {
 		}
 	})
 }
+
+// A handler that takes long with its input gets little of it at a time: others have their turns between.
+func TestReadsOfSlowHandlers(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	const all = 2 << 20
+	longest, seen := 0, 0
+	ln := serve(t, g, funcs{data: func(c *Conn, in []byte) int {
+		longest, seen = max(longest, len(in)), seen+len(in)
+		for began := time.Now(); time.Since(began) < 2*turnTime; {
+			continue
+		}
+		if seen == all {
+			c.SetOut(append(c.Out(), "done"...))
+		}
+		return len(in)
+	}})
+	nc := dialTo(t, ln)
+	go func(nc net.Conn) { _, _ = nc.Write([]byte(strings.Repeat(".", all))) }(nc)
+	expect(t, nc, "done")
+	each(t, g, func(*Loop) {
+		if longest > firstRead {
+			t.Errorf("a read has %d bytes, want at most %d", longest, firstRead)
+		}
+	})
+}
+
+func TestPace(t *testing.T) {
+	const slow, quick = turnTime + 1, turnTime/4 - 1
+	for _, test := range []struct {
+		most, read int
+		took       time.Duration
+		want       int
+	}{
+		{firstRead, firstRead, quick, 2 * firstRead},
+		{firstRead, firstRead, turnTime, firstRead},
+		{firstRead, firstRead, slow, firstRead},
+		{4 * firstRead, 2 * firstRead, quick, 4 * firstRead}, // there was no more to read
+		{4 * firstRead, 3 * firstRead, slow, 3 * firstRead / 2},
+		{scratchSize, scratchSize, quick, scratchSize},
+		{scratchSize, scratchSize, slow, scratchSize / 2},
+	} {
+		c := &Conn{most: int32(test.most)}
+		if c.pace(test.read, test.took); int(c.most) != test.want {
+			t.Errorf("the next read after one of %d bytes of at most %d that took %v may have %d, want %d",
+				test.read, test.most, test.took, c.most, test.want)
+		}
+	}
+}
