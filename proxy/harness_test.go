@@ -22,7 +22,8 @@ type rig struct {
 	proxy *Proxy
 	nodes []*fakeNode
 	epoch uint64
-	level uint8 // of the next table
+	level uint8  // of the next table
+	gone  uint64 // in the next table
 
 	settings ring.SettingsID // that the next table names
 }
@@ -114,9 +115,9 @@ func (c *rig) route(owner func(p int) int, moves ...ring.Move) {
 		return
 	}
 	c.epoch++
-	t := &ring.Table{Epoch: c.epoch, Issuer: "test", Level: c.level, Settings: c.settings, Moves: moves}
-	if c.epoch > 1 {
-		t.Ancestors = []ring.Version{{Epoch: c.epoch - 1, Issuer: "test"}}
+	t := &ring.Table{Epoch: c.epoch, Issuer: "test", Level: c.level, Settings: c.settings, Moves: moves, Gone: c.gone}
+	for before := range min(c.epoch-1, 8) {
+		t.Ancestors = append(t.Ancestors, ring.Version{Epoch: c.epoch - 1 - before, Issuer: "test"})
 	}
 	for _, n := range c.nodes {
 		t.Nodes = append(t.Nodes, n.member())

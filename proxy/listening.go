@@ -62,6 +62,8 @@ type listening struct {
 	paced   bool     // which a timer will do
 	pause   time.Duration
 	heirs   map[uint16]*order.Node
+	epoch   uint64 // of the newest table; 0: there was none yet
+	unheard uint32 // how often nodes have come and gone of which the tables here say nothing else
 
 	owner [1]*order.Node // see brokersOf
 
@@ -83,6 +85,7 @@ type topic struct {
 	last     *order.Node // the last one that was live
 	ended    bool        // the tie to last was ended, because the topic has moved
 	gap      bool        // the connection to an owner broke, and no other one has acknowledged the topic since
+	unheard  uint32      // as listening.unheard when the topic was last looked at
 	changes  []change    // that are not acknowledged, by version
 	listed   bool        // in ready, blocked or waiting
 	place    int         // in listening.all
@@ -104,7 +107,7 @@ func newListening(w *worker) *listening { return &listening{w: w} }
 func (l *listening) topicOf(kind pubsub.Kind, name string) *topic {
 	t := l.topics[kind][name]
 	if t == nil {
-		t = &topic{kind: kind, name: name}
+		t = &topic{kind: kind, name: name, unheard: l.unheard}
 		if database, ok := keyevent.Channel([]byte(name)); ok && kind == pubsub.Channel {
 			if t.notifies = ring.EventsLevel; database > 0 {
 				t.notifies = ring.DatabasesLevel
@@ -249,6 +252,10 @@ func (l *listening) wait(t *topic) {
 // install follows the moves of a newer table.
 func (l *listening) install(t *ring.Table) {
 	l.pause = listenPause
+	if l.epoch > 0 && t.Gone > l.epoch {
+		l.unheard++
+	}
+	l.epoch = t.Epoch
 	l.heirs = make(map[uint16]*order.Node, len(t.Moves))
 	if l.w.order.Table() == t {
 		for _, m := range t.Moves {
@@ -265,6 +272,7 @@ func (l *listening) settle(t *topic) (steps int) {
 	l.forgetVoid(t)
 	t.changes = slices.DeleteFunc(t.changes, func(c change) bool { return c.s.isClosed() })
 	if l.isEverywhere(t) {
+		l.countUnheard(t)
 		nodes := l.w.order.Nodes()
 		steps += len(nodes)
 		mode := member.Live
@@ -287,6 +295,22 @@ func (l *listening) settle(t *topic) (steps int) {
 		l.forget(t)
 	}
 	return steps
+}
+
+// countUnheard counts what nodes have published that the worker could not tell of the topic: they came and went
+// between two of its tables.
+func (l *listening) countUnheard(t *topic) {
+	if t.unheard == l.unheard {
+		return
+	}
+	t.unheard = l.unheard
+	if !t.wasAnswered() {
+		return
+	}
+	l.w.stats.Gaps++
+	if t.kind == pubsub.Prefix {
+		l.w.forgetAll()
+	}
 }
 
 // isEverywhere reports whether all nodes must know a topic: patterns, and the channels of keyspace

@@ -273,6 +273,36 @@ func TestListeningLateToPatterns(t *testing.T) {
 	eventually(t, "a gap is counted", func() bool { return c.stats().Gaps == 1 })
 }
 
+// TestListeningToNodesBetweenTables: a node comes and goes between two tables that the proxy sees. Nobody has told it
+// of a pattern, so what it published is lost. Those of which it has heard do not count.
+func TestListeningToNodesBetweenTables(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	c.nodes[0].set(func(n *fakeNode) { n.listen = func([]string) member.Heard { return member.Noted } })
+	c.level = ring.GoneLevel
+	c.route(func(int) int { return 0 })
+	s := c.dial()
+	s.send("SUBSCRIBE c", "PSUBSCRIBE a*")
+	s.want("*3 $9 subscribe $1 c :1")
+	s.want("*3 $10 psubscribe $2 a* :2")
+	next := func(missed, gone, gaps uint64) {
+		t.Helper()
+		c.epoch += missed
+		c.gone = gone
+		c.route(func(int) int { return 0 })
+		s.send("PSUBSCRIBE b*", "PUNSUBSCRIBE b*") // their answers come behind the table
+		s.want("*3 $10 psubscribe $2 b* :3")
+		s.want("*3 $12 punsubscribe $2 b* :2")
+		if got := c.stats().Gaps; got != gaps {
+			t.Errorf("%d gaps behind table %d, in which the last node that has gone had joined at %d, want %d", got, c.epoch, gone, gaps)
+		}
+	}
+	seen := c.epoch
+	next(2, seen, 0)
+	next(2, seen+4, 1)
+	next(2, seen+4, 1)
+	next(0, 0, 1)
+}
+
 // TestListeningStaysWhereAChannelWasToCome: a channel goes to another node than the one that was to get it. What the
 // proxy has said there stays until it is live at the owner: that node may serve for a moment, and
 // then tells the owner of the proxy.

@@ -12,6 +12,7 @@ import (
 //
 //	"DLT" version                              4 bytes
 //	level settings                             only in version 2
+//	gone                                       only from level 22 on
 //	epoch issuer seed                          seed 8 bytes
 //	count, then (epoch issuer) of each ancestor
 //	count, then (joined member) of each node
@@ -89,6 +90,9 @@ func (t *Table) appendLevel(b []byte) []byte {
 	b = binary.AppendUvarint(b, t.Settings.Version)
 	if t.Settings.Version > 0 {
 		b = append(b, t.Settings.Hash[:]...)
+	}
+	if t.Level >= GoneLevel {
+		b = binary.AppendUvarint(b, t.Gone)
 	}
 	return b
 }

@@ -24,6 +24,8 @@ func TestTableSurvivesEncoding(t *testing.T) {
 	checkTable(t, table)
 	table.Paused = true
 	checkTable(t, table)
+	table.Level, table.Gone = GoneLevel, table.Epoch
+	checkTable(t, table)
 	if n := len(table.Encode()); n > 20<<10 {
 		t.Errorf("a table of four nodes takes %d bytes", n)
 	}
@@ -115,6 +117,7 @@ func TestDecodeChecksInvariants(t *testing.T) {
 	check("data from before the first table", func(t *Table) { t.Since[9] = 0 })
 	check("a node from the future", func(t *Table) { t.Joined[1] = t.Epoch + 1 })
 	check("a node from before the first table", func(t *Table) { t.Joined[1] = 0 })
+	check("a node that has gone from the future", func(t *Table) { t.Level, t.Gone = GoneLevel, t.Epoch+1 })
 	check("one node twice", func(t *Table) { t.Nodes[1] = t.Nodes[0] })
 	check("a proxy as node", func(t *Table) { t.Nodes[1].Role = RoleProxy })
 	check("a leaving node", func(t *Table) { t.Nodes[1].State = Leaving })

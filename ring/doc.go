@@ -27,7 +27,7 @@
 //   - A follower is another node than the owner, or NoNode.
 //   - Nodes are sorted by id, and each id has one boot.
 //   - A partition has at most one move, from its owner to a node that is not its follower.
-//   - Since[p] and Joined[i] are between 1 and Epoch. Since[p] is the epoch in which p's present
+//   - Since[p] and Joined[i] are between 1 and Epoch, and Gone is at most Epoch. Since[p] is the epoch in which p's present
 //     data began: a copy that began in another epoch is dropped, never served.
 //
 // Since[p] and the owner's data go together: a partition that moves keeps its Since because its

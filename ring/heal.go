@@ -79,6 +79,9 @@ func Heal(tables []*Table, winner *Table, alive []Member, self Member, copies in
 	} else {
 		next.keepThroughSplit(winner, holdings(sorted, alive))
 	}
+	if next.Level >= GoneLevel && len(next.Ancestors) > 0 {
+		next.Gone = next.Epoch // nobody has heard of all nodes of the other sides
+	}
 	return next
 }
 

@@ -89,6 +89,7 @@ func TestHealIsNewerThanEverything(t *testing.T) {
 	all := nodes("a", "b", "c", "d", "e")
 	common := Plan(nil, all, nil, all[0], 1, fixedSeed)
 	left, right := side(common, all[:3], 4), side(common, all[3:], 1)
+	right.Level = GoneLevel
 	proxy := Member{ID: "p", Boot: 77, Role: RoleProxy, Fingerprint: Fingerprint(), Epoch: 99, Issuer: "gone@1"}
 	alive := []Member{
 		holds(all[0], left), holds(all[1], left), holds(all[2], left),
@@ -106,6 +107,9 @@ func TestHealIsNewerThanEverything(t *testing.T) {
 	}
 	if healed.Seed != left.Seed || healed.Owner != left.Owner || healed.Since != left.Since {
 		t.Error("the healed table is not the winner's")
+	}
+	if healed.Gone != healed.Epoch {
+		t.Errorf("the healed table says that all have heard of the nodes since %d, want nobody before %d", healed.Gone, healed.Epoch)
 	}
 	after := Plan(healed, alive, nil, all[0], 1, nil)
 	if len(after.Nodes) != 5 || after.Owner != left.Owner || after.Since != left.Since || len(after.Moves) == 0 {

@@ -33,11 +33,12 @@ import (
 //	19 settings may pin databases
 //	20 nodes reserve partitions for each other (DUNLIN RESERVE), so that commands may change keys of several slots
 //	21 nodes say of which partitions they have handed over all that concerns channels (DUNLIN HANDED)
+//	22 tables say when the last node joined that has gone since
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
 // that level: a process that does not speak it is no member, and cannot become one.
-const Level = 21
+const Level = 22
 
 // EffectsLevel is the lowest level whose members understand changes of values with parts, and
 // units of effects.
@@ -115,6 +116,9 @@ const ReserveLevel = 20
 
 // HandedLevel is the level of the cluster from which on nodes expect DUNLIN HANDED of those who hand partitions over.
 const HandedLevel = 21
+
+// GoneLevel is the lowest level of a table that has Gone.
+const GoneLevel = 22
 
 // maxLevel is the highest level that gossip can carry.
 const maxLevel = 255

@@ -237,7 +237,7 @@ func (t *Table) successor(self Member) *Table {
 }
 
 // fillJoined sets Joined: the epoch in base (nil: none) of the nodes that are there, and t's own
-// epoch for the others.
+// epoch for the others. It sets Gone for those that are in base only.
 func (t *Table) fillJoined(base *Table) {
 	t.Joined = make([]uint64, len(t.Nodes))
 	for i, m := range t.Nodes {
@@ -247,6 +247,15 @@ func (t *Table) fillJoined(base *Table) {
 		}
 		if b := base.NodeIndex(m.ID, m.Boot); b >= 0 {
 			t.Joined[i] = base.Joined[b]
+		}
+	}
+	if base == nil || t.Level < GoneLevel {
+		return
+	}
+	t.Gone = base.Gone
+	for b, m := range base.Nodes {
+		if t.NodeIndex(m.ID, m.Boot) < 0 {
+			t.Gone = max(t.Gone, base.Joined[b])
 		}
 	}
 }

@@ -89,7 +89,36 @@ func sameTable(a, b *Table) bool {
 	return a.Version() == b.Version() && a.Seed == b.Seed &&
 		slices.Equal(a.Ancestors, b.Ancestors) && slices.Equal(a.Nodes, b.Nodes) &&
 		slices.Equal(a.Joined, b.Joined) && slices.Equal(a.Moves, b.Moves) &&
-		a.Paused == b.Paused && a.Owner == b.Owner && a.Follower == b.Follower && a.Since == b.Since
+		a.Level == b.Level && a.Gone == b.Gone && a.Paused == b.Paused && a.Owner == b.Owner && a.Follower == b.Follower && a.Since == b.Since
+}
+
+// TestGone: a table says of nodes that have come and gone when the last of them had come.
+func TestGone(t *testing.T) {
+	alive := nodes("a", "b", "c")
+	plan := func(cur *Table, alive ...Member) *Table {
+		return Plan(cur, alive, nil, alive[0], 1, fixedSeed)
+	}
+	check := func(what string, table *Table, want uint64) {
+		t.Helper()
+		if checkTable(t, table); table.Gone != want {
+			t.Errorf("%s: the last node that has gone joined at %d, want %d", what, table.Gone, want)
+		}
+	}
+	first := plan(nil, alive[:2]...)
+	first.Level = GoneLevel
+	came := plan(first, alive...)
+	check("a node came", came, 0)
+	went := plan(came, alive[:2]...)
+	check("it went", went, came.Epoch)
+	check("an older one went", plan(went, alive[0]), came.Epoch)
+	again := alive[1]
+	again.Boot++
+	restarted := plan(went, alive[0], again)
+	check("a node began anew", restarted, came.Epoch)
+	check("that one went", plan(restarted, alive[0]), restarted.Epoch)
+
+	came.Level = GoneLevel - 1
+	check("it went from an older cluster", plan(came, alive[:2]...), 0)
 }
 
 func TestCoordinator(t *testing.T) {

@@ -97,6 +97,9 @@ func (r *reader) table(leveled bool) *Table {
 	if r.err == nil && v.IsZero() {
 		r.fail(errors.New("epoch is 0"))
 	}
+	if r.err == nil && t.Gone > t.Epoch {
+		r.fail(fmt.Errorf("a node that has gone joined at epoch %d, want at most %d", t.Gone, t.Epoch))
+	}
 	r.ancestors(t)
 	r.nodes(t)
 	for p := 0; p < Partitions && r.err == nil; p++ {
@@ -127,6 +130,9 @@ func (r *reader) level(t *Table) {
 	t.Settings.Version = r.upTo(maxEpoch, "version of the settings")
 	if t.Settings.Version > 0 {
 		copy(t.Settings.Hash[:], r.take(len(t.Settings.Hash)))
+	}
+	if t.Level >= GoneLevel {
+		t.Gone = r.upTo(maxEpoch, "epoch of a node that has gone")
 	}
 }
 

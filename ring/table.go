@@ -55,6 +55,9 @@ type Table struct {
 	// Joined[i] is the epoch in which this boot of Nodes[i] joined the lineage for good. After a
 	// split, it shows how many nodes of the last common table each side kept.
 	Joined []uint64
+	// Gone is the last epoch in which a node joined that is not in Nodes any more; 0: there is none. Who
+	// comes from a table before that one has never heard of that node. It is 0 below GoneLevel.
+	Gone uint64
 	// Owner and Follower are indexes in Nodes; Follower may be NoNode.
 	Owner, Follower [Partitions]uint16
 	// Since[p] is the epoch in which the present data of p began.
