@@ -32,6 +32,7 @@ const (
 	errNotReached       = "ERR not executed: the transaction was given up, because this node does not serve its partition any more"
 	errPartly           = "ERR executed for some of the keys only: this node does not serve the partitions of the others any more"
 	errHandingOver      = "TRYAGAIN the node is still handing over what the table has taken from it"
+	errOtherNode        = "ERR another node listens here than the one that was named"
 	errForeignTable     = "ERR that table is of a lineage that this node does not follow"
 	errBadFetch         = "ERR cannot fetch: malformed request, or not on a pipe"
 	errBadPublish       = "ERR cannot publish: malformed request, or on a pipe"

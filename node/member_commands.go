@@ -65,14 +65,19 @@ func sendReport(r *request) {
 	r.Out = member.AppendReport(r.Out, r.node.report())
 }
 
-// sendTable: DUNLIN TABLE
+// sendTable: DUNLIN TABLE [name]. Who names a node means no other one that has come to its address.
 func sendTable(r *request) {
 	t := r.view.Table
-	if t == nil {
+	switch {
+	case len(r.Args) > 3:
+		r.Fail(string(command.AppendWrongArity(nil, r.Cmd)))
+	case len(r.Args) == 3 && string(r.Args[2]) != r.node.name():
+		r.Fail(errOtherNode)
+	case t == nil:
 		r.ReplyNull()
-		return
+	default:
+		r.ReplyBulk(t.Encode())
 	}
-	r.ReplyBulk(t.Encode())
 }
 
 // takeTable: DUNLIN TAKE table. When the node answers, it executes nothing under an older table any

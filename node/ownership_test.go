@@ -172,6 +172,12 @@ func TestFetchTable(t *testing.T) {
 	if err != nil || got.Version() != n.view.Load().Table.Version() {
 		t.Errorf("got %v, %v", got, err)
 	}
+	if got, err := member.FetchTableOf(t.Context(), nil, n.Addr(), n.name(), nil); err != nil || got == nil {
+		t.Errorf("by its name: %v, %v, want the table", got, err)
+	}
+	if got, err := member.FetchTableOf(t.Context(), nil, n.Addr(), n.name()+"0", nil); err == nil {
+		t.Errorf("by another name: %v, want an error", got)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := member.FetchTable(ctx, nil, n.Addr(), nil); err == nil {

@@ -33,7 +33,7 @@ import (
 //	19 settings may pin databases
 //	20 nodes reserve partitions for each other (DUNLIN RESERVE), so that commands may change keys of several slots
 //	21 nodes say of which partitions they have handed over all that concerns channels (DUNLIN HANDED)
-//	22 tables say when the last node joined that has gone since
+//	22 tables say when the last node joined that has gone since; a member names whose table it asks for
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
 // more, and nobody ever lowers it. So members may use what a level brings as soon as the table has
@@ -117,7 +117,8 @@ const ReserveLevel = 20
 // HandedLevel is the level of the cluster from which on nodes expect DUNLIN HANDED of those who hand partitions over.
 const HandedLevel = 21
 
-// GoneLevel is the lowest level of a table that has Gone.
+// GoneLevel is the lowest level of a table that has Gone, and from which on members name whose table they ask
+// for (DUNLIN TABLE).
 const GoneLevel = 22
 
 // maxLevel is the highest level that gossip can carry.

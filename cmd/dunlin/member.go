@@ -201,8 +201,8 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 		c.LevelSettle = time.Millisecond // no old member can come
 	}
 	c.Secrets, c.Copies, c.Log = p.known.secrets.All(), max(p.o.copies, 1), p.log.With("member", self.ID)
-	c.Fetch = func(ctx context.Context, addr string) (*ring.Table, error) {
-		return member.FetchTable(ctx, p.tls.dialer(), addr, p.known.secrets.First())
+	c.Fetch = func(ctx context.Context, addr, name string) (*ring.Table, error) {
+		return member.FetchTableOf(ctx, p.tls.dialer(), addr, name, p.known.secrets.First())
 	}
 	c.FetchReport = func(ctx context.Context, addr string) (*ring.Report, error) {
 		return member.FetchReport(ctx, p.tls.dialer(), addr, p.known.secrets.First())

@@ -13,7 +13,17 @@ import (
 // FetchTable reads the table of the node whose data port is addr, which it reaches by dial; nil is
 // plain TCP. secret is what this process proves to know, nil for nothing. The table is nil if the node has none yet.
 func FetchTable(ctx context.Context, dial Dialer, addr string, secret []byte) (*ring.Table, error) {
-	reply, err := ask(ctx, dial, addr, secret, VerbTable)
+	return FetchTableOf(ctx, dial, addr, "", secret)
+}
+
+// FetchTableOf is FetchTable, but the table must be that of the node of that name, and of the same boot. Empty: of
+// whoever listens there.
+func FetchTableOf(ctx context.Context, dial Dialer, addr, name string, secret []byte) (*ring.Table, error) {
+	var args []string
+	if name != "" {
+		args = append(args, name)
+	}
+	reply, err := ask(ctx, dial, addr, secret, VerbTable, args...)
 	if err != nil {
 		return nil, err
 	}

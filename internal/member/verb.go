@@ -38,7 +38,7 @@ const (
 	VerbWithin    = "WITHIN"    // {further} {word of a command}…, executed in a partition that is held for this connection
 	VerbRelease   = "RELEASE"   // ends what was reserved, and keeps what was changed
 	VerbPublish   = "PUBLISH"   // {command} {channel} {message}, of a transaction or a script (publish.go); ring.PinnedLevel
-	VerbTable     = "TABLE"     // returns the table, or null
+	VerbTable     = "TABLE"     // [{name}]: returns the table, or null; an error if that is not the node's name (ring.GoneLevel)
 	VerbTake      = "TAKE"      // {table}
 	VerbReport    = "REPORT"    // returns which copies are in sync
 	VerbSettings  = "SETTINGS"  // {hash}: returns the settings document, or null

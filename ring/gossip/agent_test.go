@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -239,11 +240,11 @@ func TestRefresh(t *testing.T) {
 	a := w.start("a", nil)
 	b := w.start("b", []*testAgent{a}, func(c *Config) {
 		fetch := c.Fetch
-		c.Fetch = func(ctx context.Context, addr string) (*ring.Table, error) {
+		c.Fetch = func(ctx context.Context, addr, name string) (*ring.Table, error) {
 			if t := hidden.Load(); t != nil {
 				return t, nil
 			}
-			return fetch(ctx, addr)
+			return fetch(ctx, addr, name)
 		}
 	})
 	w.agree([]*testAgent{a, b}, "a", "b")
@@ -263,7 +264,7 @@ func TestStartRefusesBadConfig(t *testing.T) {
 		t.Helper()
 		cfg := Config{
 			Cluster: "test", Self: ring.Member{ID: "a", Boot: 1, Addr: "a:1"}, Bind: "127.0.0.1:0",
-			Fetch: func(context.Context, string) (*ring.Table, error) { return nil, nil },
+			Fetch: func(context.Context, string, string) (*ring.Table, error) { return nil, nil },
 		}
 		damage(&cfg)
 		if a, err := Start(cfg); err == nil {
@@ -380,6 +381,31 @@ func TestConfirm(t *testing.T) {
 	}
 	if took := time.Since(begun); took < b.SuspicionTime() {
 		t.Errorf("Confirm alone took %v, want at least the suspicion time", took)
+	}
+}
+
+// TestConfirmNamesWhomItAsks: a node has died, and another one listens at its address before gossip shows that. It
+// has the table, and cannot know what the dead one did behind it.
+func TestConfirmNamesWhomItAsks(t *testing.T) {
+	w := newPatientWorld(t)
+	a := w.start("a", nil, speaks(ring.GoneLevel))
+	var newcomer atomic.Bool // at the address of a
+	b := w.start("b", []*testAgent{a}, speaks(ring.GoneLevel), func(c *Config) {
+		fetch := c.Fetch
+		c.Fetch = func(ctx context.Context, addr, name string) (*ring.Table, error) {
+			if addr == a.cfg.Self.Addr && newcomer.Load() && name != "" {
+				return nil, errors.New("another node listens here")
+			}
+			return fetch(ctx, addr, name)
+		}
+	})
+	w.agree([]*testAgent{a, b}, "a", "b")
+	w.atLevel(ring.GoneLevel, a, b)
+	newcomer.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if table, err := b.Confirm(ctx, b.Table()); err == nil {
+		t.Errorf("Confirm = %v by a newcomer's answer, want an error", table.Version())
 	}
 }
 

@@ -88,8 +88,8 @@ func (w *world) start(id string, join []*testAgent, adapt ...func(*Config)) *tes
 		Self:    ring.Member{ID: id, Boot: boot, State: ring.Serving, Addr: addr},
 		Bind:    "127.0.0.1:0",
 		Copies:  1,
-		Fetch: func(ctx context.Context, to string) (*ring.Table, error) {
-			return w.fetch(ctx, addr, to)
+		Fetch: func(ctx context.Context, to, name string) (*ring.Table, error) {
+			return w.fetch(ctx, addr, to, name)
 		},
 		FetchReport: func(ctx context.Context, to string) (*ring.Report, error) {
 			return w.fetchReport(ctx, addr, to)
@@ -144,10 +144,13 @@ func (w *world) crash(a *testAgent) {
 	a.Close()
 }
 
-func (w *world) fetch(_ context.Context, from, to string) (*ring.Table, error) {
+func (w *world) fetch(_ context.Context, from, to, name string) (*ring.Table, error) {
 	target, err := w.reach(from, to)
 	if err != nil {
 		return nil, err
+	}
+	if name != "" && name != target.cfg.Self.Name() {
+		return nil, errors.New("another node listens here")
 	}
 	t := target.Table()
 	if t == nil {

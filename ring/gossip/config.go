@@ -61,9 +61,9 @@ type Config struct {
 	// Copies is how many nodes should hold each partition: 2 plans followers.
 	Copies int
 	Log    *slog.Logger
-	// Fetch reads the table that the node at addr, a data address, holds: nil if it has none. It
-	// must respect ctx.
-	Fetch func(ctx context.Context, addr string) (*ring.Table, error)
+	// Fetch reads the table that the node at addr, a data address, holds: nil if it has none. If a name is
+	// given, another node there must answer with an error. It must respect ctx.
+	Fetch func(ctx context.Context, addr, name string) (*ring.Table, error)
 	// FetchReport reads which copies the node at addr, a data address, has in sync; Node is filled
 	// in by the Agent. It must respect ctx. nil: nobody reports, and so no data ever move.
 	FetchReport func(ctx context.Context, addr string) (*ring.Report, error)

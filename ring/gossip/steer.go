@@ -140,7 +140,7 @@ func (a *Agent) announceIssued(t *ring.Table, healed bool) {
 func (a *Agent) ask(q *office.Question) (answer office.Answer) {
 	switch q.What {
 	case office.Tables:
-		for _, t := range a.fetchEach(a.ctx, q.Nodes, office.FetchTimeout) {
+		for _, t := range a.fetchEach(a.ctx, q.Nodes, office.FetchTimeout, false) {
 			answer.Tables = append(answer.Tables, t.Table)
 		}
 	case office.Reports:
@@ -159,7 +159,7 @@ func (a *Agent) countAnswers(nodes []ring.Member, enough int) int {
 	var fetches sync.WaitGroup
 	for _, m := range nodes {
 		fetches.Go(func() {
-			if _, err := a.cfg.Fetch(ctx, m.Addr); err == nil && answers.Add(1) == int64(enough) {
+			if _, err := a.cfg.Fetch(ctx, m.Addr, ""); err == nil && answers.Add(1) == int64(enough) {
 				done()
 			}
 		})

@@ -63,7 +63,7 @@ func (a *Agent) Confirm(ctx context.Context, doubted *ring.Table) (*ring.Table, 
 	begun := time.Now()
 	decide := a.officeConfig()
 	for {
-		told := a.fetchEach(ctx, decide.Witnesses(host{a}), a.SuspicionTime())
+		told := a.fetchEach(ctx, decide.Witnesses(host{a}), a.SuspicionTime(), office.NamesWitnesses(a.Table()))
 		heard, err := decide.Confirm(host{a}, doubted, told)
 		if err == nil {
 			return heard, nil
@@ -99,13 +99,13 @@ func (a *Agent) Ping(ctx context.Context, m ring.Member) error {
 			return nil
 		}
 	}
-	_, err := a.cfg.Fetch(ctx, m.Addr)
+	_, err := a.cfg.Fetch(ctx, m.Addr, "")
 	return err
 }
 
 // fetchEach reads the tables of nodes, all at once and each address once. It returns those that
-// arrive within timeout, the newest first, each from the first of the nodes at its address.
-func (a *Agent) fetchEach(ctx context.Context, nodes []ring.Member, timeout time.Duration) []office.Told {
+// arrive within timeout, the newest first, each from the first of the nodes at its address; if named, from no other one.
+func (a *Agent) fetchEach(ctx context.Context, nodes []ring.Member, timeout time.Duration, named bool) []office.Told {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	stop := context.AfterFunc(a.ctx, cancel)
@@ -120,8 +120,12 @@ func (a *Agent) fetchEach(ctx context.Context, nodes []ring.Member, timeout time
 			continue
 		}
 		asked[m.Addr] = true
+		name := ""
+		if named {
+			name = m.Name()
+		}
 		fetches.Go(func() {
-			if t := a.fetch(ctx, m.Addr); t != nil {
+			if t := a.fetch(ctx, m.Addr, name); t != nil {
 				mu.Lock()
 				told = append(told, office.Told{By: m, Table: t})
 				mu.Unlock()
@@ -136,9 +140,9 @@ func (a *Agent) fetchEach(ctx context.Context, nodes []ring.Member, timeout time
 }
 
 // fetch returns the table of the node at addr, or nil if it has none or cannot be read.
-func (a *Agent) fetch(ctx context.Context, addr string) *ring.Table {
+func (a *Agent) fetch(ctx context.Context, addr, name string) *ring.Table {
 	a.fetches.Add(1)
-	t, err := a.cfg.Fetch(ctx, addr)
+	t, err := a.cfg.Fetch(ctx, addr, name)
 	if err != nil {
 		a.fetchErrors.Add(1)
 		a.warnLevel(addr, err)

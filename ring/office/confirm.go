@@ -14,9 +14,10 @@ import (
 //	  b answers with doubted, or a newer one ──▶ that is the current table
 //	  only d answers, b and c are dead       ──▶ nobody knows what b and c did: Alone
 //
-// A node that answers does not say which one it is. If b has died and d listens at its address,
-// gossip may not have brought d yet. So an answer from the address of a node that is not alive decides
-// nothing: the member asks again until gossip shows who is there.
+// If b has died and d listens at its address, gossip may not have brought d yet. So the member names whom
+// it asks (NamesWitnesses), and d does not answer. A node below that level answers whomever one asks for: there,
+// an answer from the address of a node that is not alive decides nothing, and the member asks again until gossip
+// shows who is there.
 
 // Told is a node's answer to the question for its table.
 type Told struct {
@@ -40,6 +41,10 @@ func (c *Config) Witnesses(host Host) []ring.Member {
 	}
 	return nodes
 }
+
+// NamesWitnesses reports whether a member that has the table says the names of the witnesses that it asks: all
+// members know that question.
+func NamesWitnesses(t *ring.Table) bool { return t != nil && t.Level >= ring.GoneLevel }
 
 // Confirm adopts what the witnesses have answered with, and returns the table that is the current
 // one by them. doubted is the table that the member had when it began to doubt; nil: none. An error

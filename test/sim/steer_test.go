@@ -177,10 +177,11 @@ func (a *agent) confirm(doubted *ring.Table, begun time.Duration, done func(ok, 
 	})
 }
 
-// tellEach is fetchEach with who has answered.
+// tellEach is fetchEach with who has answered, and asks by name if all members know that question.
 func (a *agent) tellEach(nodes []ring.Member, timeout time.Duration, done func([]*office.Told)) {
+	named := office.NamesWitnesses(a.table) && !a.w.askAnybody
 	each(a, nodes, timeout, func(m ring.Member, at *proc) *office.Told {
-		if at.node == nil || at.node.view.Table == nil {
+		if at.node == nil || at.node.view.Table == nil || named && (at.id != m.ID || at.boot != m.Boot) {
 			return nil
 		}
 		return &office.Told{By: m, Table: at.node.view.Table}
