@@ -31,8 +31,9 @@ const (
 
 	// binaryMemory is about the resident part of the program's file once the process has forgotten
 	// what only the start needs, see mapping.ForgetProgram. Measured at rest: 8 MiB; with a load,
-	// scrapes and collections: 13 to 15, and more without forgetting. What is above that covers moments
-	// in which the Go heap has more than its limit.
+	// scrapes and collections: 13 to 15; after half an hour of all that clients can do 19.5, of which
+	// trimProgram gives back what is above this. What is above 15 covers moments in which the Go heap
+	// has more than its limit.
 	binaryMemory = 15<<20 + 768<<10
 	// loopMemory is what an event loop has beside its free buffers: scratch space, its stack.
 	loopMemory = 1 << 20

@@ -23,6 +23,7 @@ type memoryShares struct {
 	proxy   interface{ HeapMemory() int64 }
 	clients clientBuffers // of such a proxy
 	heap    heapLimit
+	looked  time.Time // at the program's pages
 }
 
 const (
@@ -67,6 +68,7 @@ func (m *memoryShares) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		m.adjust()
+		m.trimProgram(binaryMemory)
 		for adjusted, looks := m.counted(), adjustEvery/lookEvery; looks > 0; looks-- {
 			select {
 			case <-ctx.Done():
@@ -95,6 +97,18 @@ func (m *memoryShares) counted() (bytes int64) {
 func (p *process) forgetProgram() {
 	if err := mapping.ForgetProgram(); err != nil {
 		p.log.Warn("what the start has used of the program stays in memory", "error", err)
+	}
+}
+
+// trimProgram gives the program's pages back when those in memory take more than limit bytes: over the hours clients
+// use more and more of it, but never all of that at a time.
+func (m *memoryShares) trimProgram(limit int64) {
+	if time.Since(m.looked) < adjustEvery {
+		return
+	}
+	m.looked = time.Now()
+	if bytes, err := mapping.ProgramMemory(); err == nil && bytes > limit {
+		_ = mapping.ForgetProgram() // a failure was logged behind the start
 	}
 }
 

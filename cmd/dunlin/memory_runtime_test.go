@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/dunlin-cache/dunlin/internal/mapping"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node"
 )
@@ -100,6 +101,26 @@ func TestSharesOfProxy(t *testing.T) {
 }
 
 // TestProxyMemory checks that a proxy has a limit everywhere.
+// TestTrimProgram: pages of the program are given back when they take more than they may.
+func TestTrimProgram(t *testing.T) {
+	memory := func() int64 {
+		bytes, err := mapping.ProgramMemory()
+		if err != nil || bytes == 0 {
+			t.Skip("the system does not tell how much of the program is in memory")
+		}
+		return bytes
+	}
+	before := memory()
+	new(memoryShares).trimProgram(1 << 40)
+	if now := memory(); now < before {
+		t.Fatalf("%d of %d bytes were given back, below the limit", before-now, before)
+	}
+	new(memoryShares).trimProgram(before - 1)
+	if now := memory(); now >= before {
+		t.Errorf("%d bytes are in memory, want less than the %d before", now, before)
+	}
+}
+
 func TestProxyMemory(t *testing.T) {
 	f := func(container, machine, want int64) {
 		t.Helper()

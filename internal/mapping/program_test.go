@@ -34,6 +34,10 @@ func TestForgetProgram(t *testing.T) {
 	if after >= before {
 		t.Errorf("%d bytes of files are in memory, %d before", after, before)
 	}
+	got, err := ProgramMemory()
+	if now := fileBacked(t); err != nil || got < int64(after) || got > int64(now) {
+		t.Errorf("the program takes %d bytes of memory, %v; want %d to %d", got, err, after, now)
+	}
 }
 
 // TestParseMapping: only read-only mappings of the program's file are given back.

@@ -37,7 +37,7 @@ func TestGoldenBytes(t *testing.T) {
 		"pipe of a level": {AppendPipe(nil, Pipe{Kind: Common, Version: resp.RESP2, Level: 1}, nil, nil),
 			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$6\r\ncommon\r\n$1\r\n0\r\n$1\r\n2\r\n$0\r\n\r\n$1\r\n1\r\n"},
 		"peer":  {AppendPeer(nil, 7, nil, nil), "*4\r\n$6\r\nDUNLIN\r\n$4\r\nPEER\r\n$1\r\n7\r\n$0\r\n\r\n"},
-		"level": {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$2\r\n21\r\n"},
+		"level": {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$2\r\n22\r\n"},
 		"listen": {AppendListen(nil, Listen{Kind: 1, Mode: Follow, Name: []byte("n*"), Count: 2}),
 			"*6\r\n$6\r\nDUNLIN\r\n$6\r\nLISTEN\r\n$1\r\n1\r\n$1\r\n2\r\n$2\r\nn*\r\n$1\r\n2\r\n"},
 		"topics": {AppendTopics(nil, 4, []Topic{{Boot: 7, Loop: 1, Kind: 2, Name: "n", Count: 3}}),
