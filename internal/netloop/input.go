@@ -11,8 +11,7 @@ import (
 
 const (
 	// scratchSize is the most that one read returns: a conn may take that much before the next one
-	// has its turn. firstRead is the most of a conn's first read, and of each that follows a slow one in
-	// the end, see pace.
+	// has its turn. firstRead is the most of a conn's first read, and the least that pace comes down to.
 	scratchSize = 256 << 10
 	firstRead   = 32 << 10
 	// smallKept is the largest kept input that is moved in front of the next read.
