@@ -270,11 +270,12 @@ func (t Txn) applyBegin(key []byte, second partsWord, rest []byte, shift int64, 
 	if t.s.isDue(t.section, at) {
 		return nil
 	}
-	err := t.Reserve(Room{Roots: []int{len(key) + second.own()}})
+	own := max(second.own(), t.s.e.forms[typ].Own)
+	err := t.Reserve(Room{Roots: []int{len(key) + own}})
 	if err == nil {
 		n := second.incarnation()
 		head := &valueHead{incarnation: n, salt: n, base: base}
-		_, err = t.newParts(key, typ, second.own(), at, head, second.unfinished())
+		_, err = t.newParts(key, typ, own, at, head, second.unfinished())
 	}
 	if err != nil {
 		t.lacks(key, taker)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -199,6 +200,28 @@ func TestFeedPartsLacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.compare(p)
+}
+
+// Another build may keep less in a value's own bytes, or more. A receiver that took the sender's number would have
+// no room for what it keeps itself.
+func TestBeginOfAnotherBuild(t *testing.T) {
+	f := newBagFeed(t, 9)
+	const p, key = 5, "bag:1"
+	makeBag(t, f.owner, p, key, 3, 10)
+	var effects []byte
+	with(f.owner, p, 1, func(x Txn) { effects = x.AppendEffect(nil, []byte(key)) })
+	for _, own := range []int{0, bagOwn / 2, 2 * bagOwn} {
+		second := partsWordOf(effects)&(1<<ownShift-1) | partsWord(own)<<ownShift
+		binary.LittleEndian.PutUint64(effects[wordSize:], uint64(second))
+		if err := f.replica.Apply(effects, 0, 1, &f.taker); err != nil {
+			t.Fatal(err)
+		}
+		with(f.replica, p, 1, func(x Txn) {
+			if v, ok := bag(x, key); !ok || len(v.Own()) != max(own, bagOwn) || len(bagContent(t, v)) != 3 {
+				t.Errorf("of a value with %d own bytes came one: %v, with %d", own, ok, len(v.Own()))
+			}
+		})
+	}
 }
 
 // A unit is one effect, whatever it has, and wherever its word lies in the log's blocks. Too large

@@ -55,6 +55,9 @@ type Form struct {
 	// that; it removes v itself if no element is left. It must not Reserve. It is called again
 	// while the value is due.
 	Expire func(v Parts)
+	// Own is how many own bytes a value has at least, whatever the sender says that its value has: another
+	// build may keep less in them, or more.
+	Own int
 	// Free gets the type's own bytes of a value that dies, before its parts are freed. It may be
 	// nil.
 	Free func(own []byte)

@@ -21,7 +21,7 @@ var errBag = errors.New("malformed delta of a bag")
 
 // bags is the form of bags.
 func bags() map[Type]Form {
-	return map[Type]Form{bagType: {Apply: applyBag, Dump: dumpBag, Expire: expireBag}}
+	return map[Type]Form{bagType: {Apply: applyBag, Dump: dumpBag, Expire: expireBag, Own: bagOwn}}
 }
 
 // newBag makes a bag, without reserving for it.

@@ -218,12 +218,24 @@ func (all *Types) AdmitsValue(id engine.Type, value []byte) error {
 	return nil
 }
 
+// Own is how many bytes a value of the type has of its own, if it has parts.
+func (typ *Type) Own() int {
+	switch {
+	case typ.Payloads != nil:
+		return typ.Payloads.Own
+	case typ.Collection != nil:
+		return typ.Collection.Own
+	}
+	return 0
+}
+
 // Forms returns what the engine is told of the types whose values can have parts.
 func (all *Types) Forms() map[engine.Type]engine.Form {
 	forms := make(map[engine.Type]engine.Form)
 	for _, typ := range all.all {
-		if typ.Form.Apply != nil {
-			forms[typ.ID] = typ.Form
+		if form := typ.Form; form.Apply != nil {
+			form.Own = typ.Own()
+			forms[typ.ID] = form
 		}
 	}
 	return forms

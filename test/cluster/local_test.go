@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dunlin-cache/dunlin/internal/freeport"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
@@ -30,6 +31,23 @@ func startLocal(t *testing.T, flags ...string) *harness.Member {
 		Logged: filepath.Join(t.TempDir(), "local.log")}
 	m.Run(append([]string{"local", "--listen", m.Addr, "--admin", m.Admin}, flags...)...)
 	m.WaitReady()
+	return m
+}
+
+// startThree is startLocal with three nodes, which move nothing. Where the machine is busy, the first table may
+// have two of them.
+func startThree(t *testing.T) *harness.Member {
+	t.Helper()
+	m, why := startLocal(t), ""
+	harness.Eventually(t, harness.ReadyTimeout, "three nodes serve and move nothing", func() bool {
+		table, err := member.FetchTable(t.Context(), nil, portAfter(m.Addr, 1), nil)
+		if err != nil || table == nil {
+			why = fmt.Sprintf("no table: %v", err)
+			return false
+		}
+		why = fmt.Sprintf("%d nodes, %d moves", len(table.Nodes), len(table.Moves))
+		return len(table.Nodes) == 3 && len(table.Moves) == 0
+	}, func() string { return why })
 	return m
 }
 
@@ -65,7 +83,7 @@ func dunlin(t *testing.T, args ...string) (stdout string) {
 // TestLocal does what a new user does first: one command, a client, a look at the page.
 func TestLocal(t *testing.T) {
 	t.Parallel()
-	m := startLocal(t)
+	m := startThree(t)
 	client := harness.GoRedis(t, &redis.Options{Addr: m.Addr})
 	for i := range 300 {
 		if err := client.Set(t.Context(), fmt.Sprint("key", i), i, 0).Err(); err != nil {
@@ -171,7 +189,7 @@ func expiry(t *testing.T, client *redis.Client) {
 func TestOrderlyStop(t *testing.T) {
 	t.Parallel()
 	harness.SkipUnderRace(t)
-	m := startLocal(t)
+	m := startThree(t)
 	const keys = 64
 	values := make([]string, keys)
 	client := harness.GoRedis(t, &redis.Options{Addr: m.Addr})
@@ -252,7 +270,7 @@ func isTimeout(err error) bool {
 // TestMetrics checks that the metrics count what clients sent, and that Prometheus can read them.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	m := startLocal(t)
+	m := startThree(t)
 	w := harness.DialWire(t, m.Addr)
 	for i := range 100 {
 		w.Want(fmt.Sprintf("SET key%d value", i), "OK")

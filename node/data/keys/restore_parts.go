@@ -93,15 +93,9 @@ func (a *aside) build(ctx context.Context, w *exec.Rewrite, payload []byte) erro
 }
 
 func (a *aside) begin() (err error) {
-	own := 0
-	if a.typ.Payloads != nil {
-		own = a.typ.Payloads.Own
-	} else {
-		own = a.typ.Collection.Own
-	}
 	t := a.e.Lock(a.section, a.now)
 	defer t.Unlock()
-	a.key, _, err = t.NewAside(a.typ.ID, own)
+	a.key, _, err = t.NewAside(a.typ.ID, a.typ.Own())
 	a.live = err == nil
 	return err
 }
