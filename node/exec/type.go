@@ -218,17 +218,6 @@ func (all *Types) AdmitsValue(id engine.Type, value []byte) error {
 	return nil
 }
 
-// Own is how many bytes a value of the type has of its own, if it has parts.
-func (typ *Type) Own() int {
-	switch {
-	case typ.Payloads != nil:
-		return typ.Payloads.Own
-	case typ.Collection != nil:
-		return typ.Collection.Own
-	}
-	return 0
-}
-
 // Forms returns what the engine is told of the types whose values can have parts.
 func (all *Types) Forms() map[engine.Type]engine.Form {
 	forms := make(map[engine.Type]engine.Form)
@@ -239,4 +228,15 @@ func (all *Types) Forms() map[engine.Type]engine.Form {
 		}
 	}
 	return forms
+}
+
+// Own is how many bytes a value of the type has of its own, if it has parts.
+func (t *Type) Own() int {
+	switch {
+	case t.Payloads != nil:
+		return t.Payloads.Own
+	case t.Collection != nil:
+		return t.Collection.Own
+	}
+	return 0
 }
