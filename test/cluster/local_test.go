@@ -19,7 +19,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dunlin-cache/dunlin/internal/freeport"
-	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
@@ -40,13 +39,21 @@ func startThree(t *testing.T) *harness.Member {
 	t.Helper()
 	m, why := startLocal(t), ""
 	harness.Eventually(t, harness.ReadyTimeout, "three nodes serve and move nothing", func() bool {
-		table, err := member.FetchTable(t.Context(), nil, portAfter(m.Addr, 1), nil)
-		if err != nil || table == nil {
-			why = fmt.Sprintf("no table: %v", err)
-			return false
+		s, err := m.Status()
+		owners, ready := 0, 0
+		for _, p := range s.Cluster.Peers {
+			if p.Partitions > 0 {
+				owners++
+			}
 		}
-		why = fmt.Sprintf("%d nodes, %d moves", len(table.Nodes), len(table.Moves))
-		return len(table.Nodes) == 3 && len(table.Moves) == 0
+		for _, member := range s.Members {
+			if member.Ready {
+				ready++
+			}
+		}
+		why = fmt.Sprintf("%d nodes have partitions, %d move, %d of %d members are ready; %v",
+			owners, s.Cluster.Moves, ready, len(s.Members), err)
+		return err == nil && owners == 3 && s.Cluster.Moves == 0 && ready == len(s.Members)
 	}, func() string { return why })
 	return m
 }

@@ -17,6 +17,7 @@ type Status struct {
 		Name       string
 		Epoch      uint64
 		Partitions int
+		Moves      int
 		Peers      []struct {
 			ID, Role, State, Addr, Admin string
 			Epoch                        uint64
