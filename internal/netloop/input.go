@@ -125,13 +125,13 @@ func (c *Conn) receive(hangup bool) {
 }
 
 // pace decides how long the next read may be: half of the last one if the handler took more than a turn for
-// that, and longer if it was quick. 256 KiB are a piece of one value, or thousands of short commands, which
-// keep the loop from all others for milliseconds.
+// that, and twice as long if it took less than half of one. 256 KiB are a piece of one value, or thousands of
+// short commands, which keep the loop from all others for milliseconds.
 func (c *Conn) pace(n int, took time.Duration) {
 	switch {
 	case took > turnTime:
 		c.most = int32(max(n/2, firstRead))
-	case took < turnTime/4 && n >= int(c.most):
+	case took < turnTime/2 && n >= int(c.most):
 		c.most = int32(min(2*n, scratchSize))
 	}
 }

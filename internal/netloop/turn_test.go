@@ -70,7 +70,7 @@ func TestReadsOfSlowHandlers(t *testing.T) {
 }
 
 func TestPace(t *testing.T) {
-	const slow, quick = turnTime + 1, turnTime/4 - 1
+	const slow, quick = turnTime + 1, turnTime/2 - 1
 	for _, test := range []struct {
 		most, read int
 		took       time.Duration
