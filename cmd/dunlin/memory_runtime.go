@@ -55,11 +55,7 @@ func (m *memoryShares) pipeBuffers() int64 {
 	if len(m.nodes) == 0 {
 		return proxyBuffers(m.memory) / 4
 	}
-	storage := int64(0)
-	for _, n := range m.nodes {
-		storage += n.MaxMemory()
-	}
-	return goMemory(storage, len(m.nodes)) / 4
+	return goMemory(m.storage(), len(m.nodes)) / 4
 }
 
 // run adjusts the shares until ctx ends.
@@ -68,7 +64,9 @@ func (m *memoryShares) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		m.adjust()
-		m.trimProgram(binaryMemory)
+		if m.countsProgram() {
+			m.trimProgram(binaryMemory)
+		}
 		for adjusted, looks := m.counted(), adjustEvery/lookEvery; looks > 0; looks-- {
 			select {
 			case <-ctx.Done():
@@ -100,6 +98,20 @@ func (p *process) forgetProgram() {
 	}
 }
 
+// countsProgram reports whether the program's pages count towards the nodes' limits. Those of larger nodes, and of a
+// proxy, are within what is theirs beside the limit.
+func (m *memoryShares) countsProgram() bool {
+	return len(m.nodes) > 0 && nodeOverhead(m.storage(), m.kept, m.loops, len(m.nodes)) > 0
+}
+
+// storage is the limits of all nodes together.
+func (m *memoryShares) storage() (bytes int64) {
+	for _, n := range m.nodes {
+		bytes += n.MaxMemory()
+	}
+	return bytes
+}
+
 // trimProgram gives the program's pages back when those in memory take more than limit bytes: over the hours clients
 // use more and more of it, but never all of that at a time.
 func (m *memoryShares) trimProgram(limit int64) {
@@ -124,10 +136,7 @@ func (m *memoryShares) adjust() {
 		m.heap.setLimit(limit)
 		return
 	}
-	storage := int64(0)
-	for _, n := range m.nodes {
-		storage += n.MaxMemory()
-	}
+	storage := m.storage()
 	kept, fits := keptBuffers(storage, m.loops), true
 	for _, n := range m.nodes {
 		fits = n.SetOverhead(nodeOverhead(storage, kept, m.loops, len(m.nodes))) && fits // if refused, again after evictions

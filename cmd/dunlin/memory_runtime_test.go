@@ -100,7 +100,6 @@ func TestSharesOfProxy(t *testing.T) {
 	buffers.Refund(500 * mib)
 }
 
-// TestProxyMemory checks that a proxy has a limit everywhere.
 // TestTrimProgram: pages of the program are given back when they take more than they may.
 func TestTrimProgram(t *testing.T) {
 	memory := func() int64 {
@@ -121,6 +120,7 @@ func TestTrimProgram(t *testing.T) {
 	}
 }
 
+// TestProxyMemory checks that a proxy has a limit everywhere.
 func TestProxyMemory(t *testing.T) {
 	f := func(container, machine, want int64) {
 		t.Helper()

@@ -68,7 +68,6 @@ type rules struct {
 	noMissed     bool // it does not pass on what they have not got
 	keepUnhanded bool // a node keeps what it published for those who follow where it hands over nothing
 	trustAnybody bool // it says that it has everything
-	askAnybody   bool // who stood still asks for the table of whoever listens at an address
 	knowAnybody  bool // it takes it that the owner before has told of all who follow
 	oneReader    bool // of those who wait for entries of a journal, one is served when there are some
 }

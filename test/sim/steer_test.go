@@ -179,7 +179,7 @@ func (a *agent) confirm(doubted *ring.Table, begun time.Duration, done func(ok, 
 
 // tellEach is fetchEach with who has answered, and asks by name if all members know that question.
 func (a *agent) tellEach(nodes []ring.Member, timeout time.Duration, done func([]*office.Told)) {
-	named := office.NamesWitnesses(a.table) && !a.w.askAnybody
+	named := office.NamesWitnesses(a.table)
 	each(a, nodes, timeout, func(m ring.Member, at *proc) *office.Told {
 		if at.node == nil || at.node.view.Table == nil || named && (at.id != m.ID || at.boot != m.Boot) {
 			return nil
