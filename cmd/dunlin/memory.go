@@ -31,9 +31,8 @@ const (
 
 	// binaryMemory is about the resident part of the program's file once the process has forgotten
 	// what only the start needs, see mapping.ForgetProgram. Measured at rest: 8 MiB; with a load,
-	// scrapes and collections: 13 to 15; after half an hour of all that clients can do 19.5, of which
-	// trimProgram gives back what is above this. What is above 15 covers moments in which the Go heap
-	// has more than its limit.
+	// scrapes and collections: 13 to 15; in a second of all that clients can do at once 17.3, see
+	// watchProgram. What is above 15 covers moments in which the Go heap has more than its limit.
 	binaryMemory = 15<<20 + 768<<10
 	// loopMemory is what an event loop has beside its free buffers: scratch space, its stack.
 	loopMemory = 1 << 20
@@ -121,7 +120,12 @@ func processMemory(storage, kept int64, loops, nodes int) int64 {
 
 // nodeOverhead returns the part of processMemory that counts towards the limit of each node.
 func nodeOverhead(storage, kept int64, loops, nodes int) int64 {
-	return max(0, processMemory(storage, kept, loops, nodes)-storage/beyond) / int64(nodes)
+	return overheadOf(processMemory(storage, kept, loops, nodes), storage, nodes)
+}
+
+// overheadOf returns the part of what a process needs that counts towards the limit of each node.
+func overheadOf(process, storage int64, nodes int) int64 {
+	return max(0, process-storage/beyond) / int64(nodes)
 }
 
 // checkMemory refuses a limit that is too small to run a node. The error names the smallest limit

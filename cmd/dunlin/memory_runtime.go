@@ -24,6 +24,7 @@ type memoryShares struct {
 	clients clientBuffers // of such a proxy
 	heap    heapLimit
 	looked  time.Time // at the program's pages
+	program int64     // bytes of them that were resident then beyond binaryMemory
 }
 
 const (
@@ -32,6 +33,8 @@ const (
 	adjustEvery = time.Second
 	lookEvery   = adjustEvery / 20
 	lookStep    = 1 << 20
+	// programStep is in what steps the overhead follows the program's pages.
+	programStep = 256 << 10
 	// startTime is how long after its start a process forgets what only the start needs.
 	startTime = 5 * time.Second
 )
@@ -63,10 +66,11 @@ func (m *memoryShares) run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		m.adjust()
-		if m.countsProgram() {
-			m.trimProgram(binaryMemory)
+		if time.Since(m.looked) >= adjustEvery {
+			m.looked = time.Now()
+			m.watchProgram(binaryMemory)
 		}
+		m.adjust()
 		for adjusted, looks := m.counted(), adjustEvery/lookEvery; looks > 0; looks-- {
 			select {
 			case <-ctx.Done():
@@ -98,12 +102,6 @@ func (p *process) forgetProgram() {
 	}
 }
 
-// countsProgram reports whether the program's pages count towards the nodes' limits. Those of larger nodes, and of a
-// proxy, are within what is theirs beside the limit.
-func (m *memoryShares) countsProgram() bool {
-	return len(m.nodes) > 0 && nodeOverhead(m.storage(), m.kept, m.loops, len(m.nodes)) > 0
-}
-
 // storage is the limits of all nodes together.
 func (m *memoryShares) storage() (bytes int64) {
 	for _, n := range m.nodes {
@@ -112,16 +110,29 @@ func (m *memoryShares) storage() (bytes int64) {
 	return bytes
 }
 
-// trimProgram gives the program's pages back when those in memory take more than limit bytes: over the hours clients
-// use more and more of it, but never all of that at a time.
-func (m *memoryShares) trimProgram(limit int64) {
-	if time.Since(m.looked) < adjustEvery {
+// watchProgram notes how many bytes of the program are resident beyond those that are kept for it, and then gives all
+// back: over the hours clients use more and more of it, but never all of that at a time. Those of large nodes, and of a
+// proxy, are within what is theirs beside the limit.
+func (m *memoryShares) watchProgram(kept int64) {
+	m.program = 0
+	if len(m.nodes) == 0 {
 		return
 	}
-	m.looked = time.Now()
-	if bytes, err := mapping.ProgramMemory(); err == nil && bytes > limit {
+	bytes, err := mapping.ProgramMemory()
+	if err != nil || bytes <= kept {
+		return
+	}
+	m.program = (bytes - kept + programStep - 1) / programStep * programStep
+	if m.overhead() > 0 {
 		_ = mapping.ForgetProgram() // a failure was logged behind the start
 	}
+}
+
+// overhead is what each node's limit counts of the process at present.
+func (m *memoryShares) overhead() int64 {
+	storage := m.storage()
+	process := processMemory(storage, keptBuffers(storage, m.loops), m.loops, len(m.nodes)) + m.program
+	return overheadOf(process, storage, len(m.nodes))
 }
 
 func (m *memoryShares) adjust() {
@@ -137,9 +148,9 @@ func (m *memoryShares) adjust() {
 		return
 	}
 	storage := m.storage()
-	kept, fits := keptBuffers(storage, m.loops), true
+	kept, overhead, fits := keptBuffers(storage, m.loops), m.overhead(), true
 	for _, n := range m.nodes {
-		fits = n.SetOverhead(nodeOverhead(storage, kept, m.loops, len(m.nodes))) && fits // if refused, again after evictions
+		fits = n.SetOverhead(overhead) && fits // if refused, again after evictions
 	}
 	if kept < m.kept || kept > m.kept && fits {
 		m.kept = kept

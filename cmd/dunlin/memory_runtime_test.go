@@ -100,8 +100,9 @@ func TestSharesOfProxy(t *testing.T) {
 	buffers.Refund(500 * mib)
 }
 
-// TestTrimProgram: pages of the program are given back when they take more than they may.
-func TestTrimProgram(t *testing.T) {
+// TestWatchProgram: pages of the program that take more than is kept for them count towards a small node's limit, and
+// are given back.
+func TestWatchProgram(t *testing.T) {
 	memory := func() int64 {
 		bytes, err := mapping.ProgramMemory()
 		if err != nil || bytes == 0 {
@@ -109,14 +110,34 @@ func TestTrimProgram(t *testing.T) {
 		}
 		return bytes
 	}
-	before := memory()
-	new(memoryShares).trimProgram(1 << 40)
-	if now := memory(); now < before {
-		t.Fatalf("%d of %d bytes were given back, below the limit", before-now, before)
+	m, _ := newTestShares(0)
+	n := testNode(t, 100*mib)
+	m.nodes = append(m.nodes, n)
+	overhead := func() int64 {
+		t.Helper()
+		m.adjust()
+		stats, err := n.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stats.Overhead
 	}
-	new(memoryShares).trimProgram(before - 1)
+	base, before := overhead(), memory()
+	m.watchProgram(1 << 40)
+	if now := memory(); now < before || overhead() != base {
+		t.Fatalf("%d of %d bytes were given back, the overhead is %d, want %d: below the limit", before-now, before, overhead(), base)
+	}
+	before = memory()
+	m.watchProgram(before - mib)
 	if now := memory(); now >= before {
 		t.Errorf("%d bytes are in memory, want less than the %d before", now, before)
+	}
+	if got := overhead(); got < base+mib || got > base+mib+2*programStep {
+		t.Errorf("the overhead is %d, want a MiB more than %d", got, base)
+	}
+	m.watchProgram(1 << 40)
+	if got := overhead(); got != base {
+		t.Errorf("the overhead is %d, want %d as before", got, base)
 	}
 }
 
