@@ -166,7 +166,7 @@ func (w *worker) begin(cn *conn) *request {
 	r.unused, r.putBack, r.reading, r.transaction, r.planned, r.job = 0, false, false, nil, nil, nil
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
-	r.longEnough, r.tried, r.compared, r.Actor = false, 0, 0, 0
+	r.longEnough, r.spent, r.tried, r.compared, r.Actor = false, 0, 0, 0, 0
 	r.Database = cn.State.Database
 	return r
 }

@@ -40,6 +40,7 @@ type request struct {
 	longEnough bool
 	unused     int           // bytes of the present request, if it is to be read again
 	putBack    bool          // the present request is to be read again, because its partition is held
+	spent      time.Duration // what its commands that are not quick have taken of the loop's time
 	tried      time.Duration // how long its scripts were tried
 	compared   int           // what its messages may have cost with patterns, see publish
 	reading    bool          // the present request is at the front of the connection's input

@@ -5,6 +5,7 @@ package node
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"testing"
@@ -359,39 +360,59 @@ func TestTimeLaw(t *testing.T) {
 	for name := range strings.FieldsSeq(plain) {
 		known[name] = true
 	}
-	for _, top := range command.All() {
-		rows := top.Subs
-		if rows == nil {
-			rows = []*command.Command{top}
+	for row := range rowsOfLaw() {
+		requests, ok := hostile[row.Name]
+		if !ok && !known[row.Name] {
+			t.Errorf("%s has no entry: what is the worst that it can be asked?", row.Name)
 		}
-		for _, row := range rows {
-			requests, ok := hostile[row.Name]
-			switch {
-			case !row.Built || leftOut[row.Name] != "":
-				continue
-			case !ok && !known[row.Name]:
-				t.Errorf("%s has no entry: what is the worst that it can be asked?", row.Name)
+		if rig != nil {
+			rig.row(row, requests)
+		}
+	}
+}
+
+// rowsOfLaw yields the rows of the commands that the law is about.
+func rowsOfLaw() iter.Seq[*command.Command] {
+	return func(yield func(*command.Command) bool) {
+		for _, top := range command.All() {
+			rows := top.Subs
+			if rows == nil {
+				rows = []*command.Command{top}
 			}
-			if rig != nil {
-				rig.row(row, requests)
+			for _, row := range rows {
+				if row.Built && leftOut[row.Name] == "" && !yield(row) {
+					return
+				}
 			}
 		}
 	}
 }
 
+// wordsOf returns how many words the longest requests of a command have.
+func wordsOf(row *command.Command) int {
+	if !row.ArityOK(manyWords) {
+		return 1024
+	}
+	return manyWords
+}
+
+// patternsOf returns what a command is asked.
+func patternsOf(row *command.Command, requests string) (patterns []string) {
+	own := rowRequests(row)
+	if requests != "" {
+		own = append(strings.Split(requests, ";"), own...)
+	}
+	name := strings.ToUpper(strings.ReplaceAll(row.Name, "|", " "))
+	for _, pattern := range own {
+		patterns = append(patterns, name+" "+strings.TrimSpace(pattern))
+	}
+	return patterns
+}
+
 // row measures one command.
 func (rig *lawRig) row(row *command.Command, requests string) {
-	words := manyWords
-	if !row.ArityOK(words) {
-		words = 1024
-	}
-	patterns := rowRequests(row)
-	if requests != "" {
-		patterns = append(strings.Split(requests, ";"), patterns...)
-	}
-	for i, pattern := range patterns {
-		pattern = strings.ToUpper(strings.ReplaceAll(row.Name, "|", " ")) + " " + strings.TrimSpace(pattern)
-		args := requestOf(pattern, words)
+	for i, pattern := range patternsOf(row, requests) {
+		args := requestOf(pattern, wordsOf(row))
 		rig.measure(row, "client", pattern, args)
 		p := &plans[row.ID]
 		if p.handler == nil || p.keys == noKeys {

@@ -7,6 +7,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/figures"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -43,7 +44,9 @@ func (r *request) timed(run exec.Handler) {
 	r.deferred, r.job = false, nil
 	begun := clock()
 	run(&r.Request)
-	took := before + clock() - begun
+	spent := clock() - begun
+	r.spend(spent)
+	took := before + spent
 	if r.conn.Answering || r.deferred {
 		if r.job != nil {
 			r.job.took = took // what is to come counts as well
@@ -79,6 +82,12 @@ func (w *worker) noteTime(id command.ID, took time.Duration) {
 		w.times[id] = &figures.Durations{}
 	}
 	w.times[id].Note(took)
+}
+
+// spend notes what a command of this input that is not quick has taken of the loop's time.
+func (r *request) spend(time time.Duration) {
+	r.spent += time
+	r.longEnough = r.longEnough || r.spent > netloop.TurnTime
 }
 
 // timingLater is timed for a command that a goroutine answers.

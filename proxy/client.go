@@ -139,8 +139,8 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 	if s.w.moving != nil {
 		s.tellMoving()
 	}
-	off, turn := 0, netloop.Turn{}
-	s.input = flowing
+	off := 0
+	s.input, s.w.turn = flowing, netloop.Turn{}
 	s.state.LastUsed = s.w.loop.Now()
 	for off < len(in) && s.phase < closing {
 		if c.Full() {
@@ -179,7 +179,7 @@ func (s *client) OnData(c *netloop.Conn, in []byte) int {
 			}
 			s.state.Commands++
 		}
-		if off += size; off < len(in) && turn.IsOver(s.w.loop) && s.phase < closing {
+		if off += size; off < len(in) && s.w.turn.IsOver(s.w.loop) && s.phase < closing {
 			s.input = behind
 			c.Yield()
 			return off

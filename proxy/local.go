@@ -14,6 +14,9 @@ import (
 // local answers a command that does not go to nodes as it is. raw is only needed for WATCH. local
 // reports false if the command must wait.
 func (s *client) local(cmd *command.Command, args [][]byte, raw []byte) bool {
+	if !cmd.Quick() {
+		s.w.turn.Ask()
+	}
 	switch cmd.ID {
 	case command.Info:
 		s.w.stats.Commands[cmd.ID]++

@@ -47,6 +47,7 @@ type worker struct {
 	words    [][]byte // for the arguments of a chunk; valid until the next use
 	script   scriptRoom
 	turns    turns
+	turn     netloop.Turn // of the client whose input is read
 	others   others
 	pace     pace // of long commands
 	widePace pace // of commands over the whole cluster

@@ -129,9 +129,9 @@ func (c *Conn) receive(hangup bool) {
 // short commands, which keep the loop from all others for milliseconds.
 func (c *Conn) pace(n int, took time.Duration) {
 	switch {
-	case took > turnTime:
+	case took > TurnTime:
 		c.most = int32(max(n/2, firstRead))
-	case took < turnTime/2 && n >= int(c.most):
+	case took < TurnTime/2 && n >= int(c.most):
 		c.most = int32(min(2*n, scratchSize))
 	}
 }

@@ -35,11 +35,32 @@ func TestTurnIsOver(t *testing.T) {
 	expect(t, nc, "done")
 	each(t, g, func(*Loop) {
 		// A command takes at least 2 µs, and the time is asked for behind 64 of them.
-		if limit := int(turnTime/(2*time.Microsecond)) + 2*turnCommands; most > limit {
+		if limit := int(TurnTime/(2*time.Microsecond)) + 2*turnCommands; most > limit {
 			t.Errorf("a turn has %d commands, want at most %d", most, limit)
 		}
 		if longest > scratchSize+smallKept {
 			t.Errorf("%d bytes were kept, want no more than one read has", longest)
+		}
+	})
+}
+
+// A turn that is told of a long command asks for the time behind it.
+func TestTurnAsksBehindLongCommands(t *testing.T) {
+	g := newGroup(t, Config{Loops: 1})
+	each(t, g, func(l *Loop) {
+		var turn Turn
+		long := func() bool {
+			for began := l.Clock(); l.Clock()-began <= TurnTime/2; {
+				continue
+			}
+			turn.Ask()
+			return turn.IsOver(l)
+		}
+		if long() || turn.IsOver(l) {
+			t.Error("a turn is over that has just begun")
+		}
+		if long(); !long() {
+			t.Error("a turn of three long commands is not over")
 		}
 	})
 }
@@ -51,7 +72,7 @@ func TestReadsOfSlowHandlers(t *testing.T) {
 	longest, seen := 0, 0
 	ln := serve(t, g, funcs{data: func(c *Conn, in []byte) int {
 		longest, seen = max(longest, len(in)), seen+len(in)
-		for began := time.Now(); time.Since(began) < 2*turnTime; {
+		for began := time.Now(); time.Since(began) < 2*TurnTime; {
 			continue
 		}
 		if seen == all {
@@ -70,14 +91,14 @@ func TestReadsOfSlowHandlers(t *testing.T) {
 }
 
 func TestPace(t *testing.T) {
-	const slow, quick = turnTime + 1, turnTime/2 - 1
+	const slow, quick = TurnTime + 1, TurnTime/2 - 1
 	for _, test := range []struct {
 		most, read int
 		took       time.Duration
 		want       int
 	}{
 		{firstRead, firstRead, quick, 2 * firstRead},
-		{firstRead, firstRead, turnTime, firstRead},
+		{firstRead, firstRead, TurnTime, firstRead},
 		{firstRead, firstRead, slow, firstRead},
 		{4 * firstRead, 2 * firstRead, quick, 4 * firstRead}, // there was no more to read
 		{4 * firstRead, 3 * firstRead, slow, 3 * firstRead / 2},
