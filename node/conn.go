@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/hoard"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
@@ -46,7 +47,7 @@ type conn struct {
 	followCharge int      // bytes that these take, or those of a pipe
 
 	probation bool // over MaxClients: a member, or it is refused
-	pace      exec.Pace
+	pace      hoard.Pace
 	paced     *exec.Upload  // what pace is about; nil: what the client reads
 	unread    int           // bytes of input that the last OnData left
 	stopped   bool          // OnData left requests because replies pile up

@@ -4,33 +4,28 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/hoard"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
-// When large values find no memory, clients have to give some back that hold it and make others
-// wait for it:
+// When large values or connections' buffers find no memory, clients have to give some back that hold it and make
+// others wait for it:
 //
-//   - who sends a large value at less than exec.MinRate;
-//   - if pinned values crowd the memory, who reads one at less than exec.MinRate, and, once a
+//   - who sends a large value, or a long request of many arguments, at less than hoard.MinRate;
+//   - if pinned values crowd the memory, who reads one at less than hoard.MinRate, and, once a
 //     second, who of each loop will take the longest to read one, and the slowest ticket.
 //
 // Such a client gets an error, if it was sent nothing of a large value yet. Otherwise it loses its
 // connection. A proxy finds that its ticket has ended: its client gets an
 // error, or loses its connection if it has a part of the reply.
 
-const (
-	// scarceFor is how long memory counts as scarce after a refusal.
-	scarceFor = 10 * time.Second
-	// patientLooks is how many more looks (idlePeriod) a client may take to read a value, even if
-	// nobody is slower.
-	patientLooks = 10
-)
+// patientLooks is how many more looks (idlePeriod) a client may take to read a value, even if nobody is slower.
+const patientLooks = 10
 
 // scarcity looks at the clients of one loop.
 type scarcity struct {
-	refused int64 // as of the last look
-	until   time.Duration
+	memory  hoard.Scarcity
 	scarce  bool
 	slowest *conn
 	longest int64 // looks that it will take
@@ -38,10 +33,7 @@ type scarcity struct {
 
 // begin begins a look at all clients. refused counts what found no memory so far.
 func (s *scarcity) begin(refused int64, now time.Duration) {
-	if refused != s.refused {
-		s.refused, s.until = refused, now+scarceFor
-	}
-	s.scarce = now < s.until
+	s.scarce = s.memory.Look(refused, now)
 	s.slowest, s.longest = nil, patientLooks
 }
 
@@ -49,7 +41,7 @@ func (s *scarcity) begin(refused int64, now time.Duration) {
 func (s *scarcity) look(cn *conn) {
 	left, moved, err := cn.holds()
 	if err == nil || cn.Upload != cn.paced {
-		cn.pace, cn.paced = exec.Pace{}, cn.Upload
+		cn.pace, cn.paced = hoard.Pace{}, cn.Upload
 	}
 	if err == nil {
 		return
@@ -83,15 +75,15 @@ func (s *scarcity) end(w *worker) {
 
 // giveWay releases the values that the client reads.
 func (cn *conn) giveWay() {
-	cn.pace = exec.Pace{}
+	cn.pace = hoard.Pace{}
 	if !cn.Socket.GiveUpReplies("-" + exec.ErrReplyLost + "\r\n") {
 		cn.Socket.Close(netloop.ErrSlowReader)
 	}
 }
 
-// holds returns how many bytes of a large value are still to come from the client, or to go there,
-// how many have moved so far, and the error for a client that does not go on. It is nil if the
-// client holds no memory in this way.
+// holds returns how many bytes of a large value are still to come from the client, or to go there, or 1 for a long
+// request; how many have moved so far; and the error for a client that does not go on. It is nil if the client holds
+// no memory in this way.
 func (cn *conn) holds() (left, moved int64, err error) {
 	u := cn.Upload
 	switch {
@@ -101,6 +93,9 @@ func (cn *conn) holds() (left, moved int64, err error) {
 	case cn.Pins > 0:
 		unsent, sent := cn.Socket.Inserts()
 		return int64(unsent), sent, netloop.ErrSlowReader
+	case cn.Socket.Unfinished() >= hoard.MinRate:
+		received, _ := cn.Socket.Traffic()
+		return 1, int64(received), hoard.ErrStalled
 	}
 	return 0, 0, nil
 }

@@ -176,3 +176,33 @@ func TestSlowReaderIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestStalledRequestsGiveWay: when buffers find no memory, clients are closed whose long requests of small arguments do
+// not come.
+func TestStalledRequestsGiveWay(t *testing.T) {
+	n := startLimited(t, 16<<20, "allkeys")
+	stopTimers(t, n)
+	request := mSetRequest("half", 1000)
+	for range 5 {
+		dial(t, n.Addr()).sendRaw(request[:len(request)-10])
+	}
+	half := int64(5*len(request)) - 100
+	outside := func() int64 { return n.engine.Stats().Outside }
+	eventually(t, "they have come", func() bool { return outside() > half })
+	for range 3 {
+		lookForMemory(t, n)
+	}
+	if outside() < half {
+		t.Fatal("they are closed though nobody wants their memory")
+	}
+	big := dial(t, n.Addr())
+	go big.conn.Write(mSetRequest("big", 5000)) // fails when the node closes
+	big.next()
+	lookForMemory(t, n)
+	eventually(t, "they are closed", func() bool { return outside() < half/2 })
+	mine := dial(t, n.Addr())
+	mine.sendRaw(mSetRequest("mine", 4000))
+	if got := mine.next(); got != "OK" {
+		t.Errorf("then MSET answers %s", got)
+	}
+}

@@ -142,6 +142,7 @@ type Node struct {
 	big            measure.BigWalk
 	lists          atomic.Int64 // bytes of the limit that commands have in the Go heap
 	conns          atomic.Int64 // and that connections have there
+	connsRefused   atomic.Int64 // how often connections found no memory for buffers
 	garbage        garbage
 
 	// Set last by Start; connections that come earlier wait for it.

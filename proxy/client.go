@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/hoard"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -31,11 +32,12 @@ type client struct {
 	// Commands head … tail-1 have no delivered reply yet; turns is a ring indexed by number.
 	head, tail uint64
 	turns      []turn
-	early      []byte // replies that came before their turn; turns say where they lie
-	earlyLive  int    // bytes of it that are still to be delivered
-	gathered   int    // bytes of replies to parts, of commands that are not complete
-	kept       int    // bytes of requests that are parked
-	replySize  int    // foreseen size of a reply: large at once after a large one, smaller little by little
+	early      []byte     // replies that came before their turn; turns say where they lie
+	earlyLive  int        // bytes of it that are still to be delivered
+	gathered   int        // bytes of replies to parts, of commands that are not complete
+	kept       int        // bytes of requests that are parked
+	coming     hoard.Pace // of a long request
+	replySize  int        // foreseen size of a reply: large at once after a large one, smaller little by little
 
 	topics     *subscriber  // nil: it has never subscribed to anything
 	tracker    *tracker     // nil: it does not track

@@ -2,10 +2,13 @@ package proxy
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
 // budget is a netloop.Budget with a limit.
@@ -127,4 +130,38 @@ func TestLongPartsAreCharged(t *testing.T) {
 	close(gate)
 	cl.want("+OK")
 	c.wantNothingKept()
+}
+
+// Who has sent most of a long request, and hardly sends more, gives way when others find no memory.
+func TestStalledRequestsGiveWay(t *testing.T) {
+	const clients, size = 5, 1 << 20
+	c := newCluster(t, 1, oneLoop(t), func(cfg *Config) { cfg.Buffers = &budget{most: 2 * clients * size} })
+	w := c.proxy.workers[0]
+	look := func() {
+		done := make(chan struct{})
+		w.loop.Post(func() { w.closeSilent(); close(done) })
+		<-done
+	}
+	w.loop.Post(func() { w.idleTimer.Stop() })
+	long := func(n int) []byte {
+		return resp.AppendRequest(nil, slices.Repeat([][]byte{[]byte("MSET"), []byte(strings.Repeat("k", 1000))}, n/1000)...)
+	}
+	half := long(size)
+	for range clients {
+		if _, err := c.dial().Write(half[:len(half)-10]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "they have come", func() bool { return c.stats().Buffers > clients*int64(len(half)) })
+	for range 3 {
+		look()
+	}
+	if s := c.stats(); s.Clients != clients {
+		t.Fatalf("%d of %d are closed though nobody wants their memory", clients-s.Clients, clients)
+	}
+	big := c.dial()
+	_, _ = big.Write(long(12 * size)) // fails when the proxy closes
+	eventually(t, "a request finds no memory", func() bool { return c.stats().Starved == 1 })
+	look()
+	eventually(t, "they are closed", func() bool { s := c.stats(); return s.Clients == 0 && s.Buffers < size })
 }

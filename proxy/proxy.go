@@ -76,6 +76,7 @@ type Proxy struct {
 	pipeRoom    pipeRoom
 	scripts     scripts
 	clients     atomic.Int64 // connections, over all loops
+	starved     atomic.Int64 // clients closed because there was no memory for their buffers, over all loops
 	draining    atomic.Bool
 	others      atomic.Bool           // other proxies are alive
 	cached      atomic.Pointer[Stats] // a sample, at most sampleEvery old

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/hoard"
 	"github.com/dunlin-cache/dunlin/internal/monitor"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -40,6 +41,7 @@ type worker struct {
 	idleTimer  *netloop.Timer
 	watchTimer *netloop.Timer // set by order.Watch; nil: never
 	pause      session.Pauser
+	memory     hoard.Scarcity
 
 	scratch  []byte // for replies that are put together; valid until the next use
 	keys     []int
@@ -225,6 +227,7 @@ func (w *worker) forget(s *client, err error) {
 		w.warn(&w.warnings.slow, "client", s.state.Addr)
 	case errors.Is(err, netloop.ErrNoMemory):
 		w.stats.Starved++
+		w.proxy.starved.Add(1)
 		w.warn(&w.warnings.starved, "client", s.state.Addr)
 	case errors.Is(err, errCutOff):
 		w.warn(&w.warnings.cutOff, "client", s.state.Addr, "err", err)
@@ -247,13 +250,18 @@ func (w *worker) drain() {
 }
 
 // closeSilent closes the clients that were silent for longer than CONFIG's timeout, but none that
-// waits, monitors or subscribes.
+// waits, monitors or subscribes. While memory is scarce, it closes those whose long requests hardly come.
 func (w *worker) closeSilent() {
 	w.listening.keepHeard()
 	w.keepTracked()
 	w.proxy.server.TurnOutLate()
 	limit, full, now := w.proxy.settings.IdleTimeout(), w.proxy.isOverfull(), w.loop.Now()
+	scarce := w.memory.Look(w.proxy.starved.Load(), now)
 	for _, s := range w.clients {
+		if s.stalls() && scarce {
+			s.conn.Close(hoard.ErrStalled)
+			continue
+		}
 		if s.head < s.tail || s.state.Blocked || s.state.Monitor || s.state.Subscribes() || s.conn.Queued() > 0 {
 			continue
 		}
@@ -261,6 +269,17 @@ func (w *worker) closeSilent() {
 			s.conn.Close(nil)
 		}
 	}
+}
+
+// stalls looks at how fast a long request comes, and reports whether it hardly does.
+func (s *client) stalls() bool {
+	if s.conn.Unfinished() < hoard.MinRate {
+		s.coming = hoard.Pace{}
+		return false
+	}
+	received, _ := s.conn.Traffic()
+	_, crawls := s.coming.Look(1, int64(received))
+	return crawls
 }
 
 // stop closes everything that the worker owns. Its hooks stay with the loop and find nothing to do.

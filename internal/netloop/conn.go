@@ -118,6 +118,15 @@ type Conn struct {
 // Traffic returns how many bytes the conn has read and written.
 func (c *Conn) Traffic() (received, sent uint64) { return c.received, c.sent }
 
+// Unfinished returns how many bytes are kept of a request that the peer has not sent whole. The handler has said that
+// it wants more.
+func (c *Conn) Unfinished() int {
+	if kept := len(c.in) - c.inOff; c.want > kept && c.stops == 0 {
+		return kept
+	}
+	return 0
+}
+
 // Loop returns the loop that owns the conn.
 func (c *Conn) Loop() *Loop { return c.loop }
 

@@ -16,6 +16,7 @@ package ticket
 import (
 	"sync"
 
+	"github.com/dunlin-cache/dunlin/internal/hoard"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -55,7 +56,7 @@ type ticket[P Pipe] struct {
 	heap   exec.Heap     // charged for charge
 	charge int64         // bytes charged to the node's limit, beside the values
 
-	pace    exec.Pace
+	pace    hoard.Pace
 	fetched int // the proxy has fetched the reply up to here
 	seen    int // fetched, as of the last look
 	waited  int // looks before the first FETCH
@@ -145,7 +146,7 @@ func (t *ticket[P]) appendPart(dst []byte, from, count int) []byte {
 // sparedLooks is how many times its patience a ticket may wait behind others.
 const sparedLooks = 6
 
-// BreakSlow ends tickets for lack of memory: those whose proxies fetch less than exec.MinRate from
+// BreakSlow ends tickets for lack of memory: those whose proxies fetch less than hoard.MinRate from
 // one call to the next, those that nobody has begun to fetch for patience calls, and of the others
 // the one that would take the longest, if that is more than patience calls. A FETCH then finds no
 // ticket. A proxy fetches the tickets of one session one after the other, so no call counts against

@@ -1,6 +1,9 @@
-package exec
+package hoard
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestPace(t *testing.T) {
 	var p Pace
@@ -18,4 +21,19 @@ func TestPace(t *testing.T) {
 	f(7*mb-MinRate+1, 3*mb+MinRate-1, 0, true)
 	f(7*mb, 0, 0, false) // another value
 	f(0, 0, 0, false)    // all has moved
+}
+
+func TestScarcity(t *testing.T) {
+	var s Scarcity
+	f := func(refused int64, now time.Duration, want bool) {
+		t.Helper()
+		if got := s.Look(refused, now); got != want {
+			t.Errorf("%d refusals at %v: scarce %v, want %v", refused, now, got, want)
+		}
+	}
+	f(0, time.Second, false)
+	f(1, 2*time.Second, true)
+	f(1, scarceFor+time.Second, true)
+	f(1, scarceFor+2*time.Second, false)
+	f(2, time.Minute, true)
 }
