@@ -391,8 +391,13 @@ func (l *listening) brokersOf(t *topic) []*order.Node {
 	if l.isEverywhere(t) {
 		return l.w.order.Nodes()
 	}
-	l.owner[0] = l.w.order.OwnerByTable(ring.PartitionOf([]byte(t.name)))
+	l.owner[0] = l.ownerOf(t)
 	return l.owner[:]
+}
+
+// ownerOf returns the node to which the table gives a channel, nil if there is none.
+func (l *listening) ownerOf(t *topic) *order.Node {
+	return l.w.order.OwnerByTable(ring.PartitionOf([]byte(t.name)))
 }
 
 // refuse answers with an error whatever waits for a topic that a broker does not take.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -347,5 +348,110 @@ func TestListeningStaysWhereAChannelWasToCome(t *testing.T) {
 	defer mu.Unlock()
 	if !slices.Contains(said, "n3 2 c 1") {
 		t.Errorf("it ends that ahead of following: %q", said)
+	}
+}
+
+// TestListeningForgetsTheDead: an owner and its heir die, and the proxy tries to reach them until
+// the next table. There is nothing to end at either of them then: the proxy asks the dead no more,
+// and forgets what nobody subscribes to.
+func TestListeningForgetsTheDead(t *testing.T) {
+	c := newCluster(t, 3, oneLoop(t))
+	for _, n := range c.nodes {
+		n.set(func(n *fakeNode) { n.listen = func([]string) member.Heard { return member.Noted } })
+	}
+	c.level = ring.Level
+	c.route(func(int) int { return 0 })
+	s, follower := c.dial(), c.dial()
+	s.send("SUBSCRIBE c", "PSUBSCRIBE a*")
+	s.want("*3 $9 subscribe $1 c :1", "*3 $10 psubscribe $2 a* :2")
+	follower.send("CLIENT TRACKING ON BCAST PREFIX x")
+	follower.want("+OK")
+	for _, n := range c.nodes[:2] {
+		if err := n.ln.Close(); err != nil {
+			t.Fatal(err)
+		}
+		n.cut()
+	}
+	c.route(func(int) int { return 0 }, ring.Move{Partition: ring.PartitionOf([]byte("c")), From: 0, To: 1})
+	// ties returns how many ties to the dead and how many topics there are, and whether topics are
+	// to be looked at.
+	ties := func() (dead, topics int, busy bool) {
+		c.onLoop(func(w *worker) {
+			l := w.listening
+			for _, of := range l.all {
+				for _, at := range of.ties {
+					if at.node.Member.ID != "n3" {
+						dead++
+					}
+				}
+			}
+			topics, busy = len(l.all), l.left+len(l.ready)+len(l.blocked)+len(l.waiting) > 0
+		})
+		return dead, topics, busy
+	}
+	eventually(t, "it tries to reach the dead", func() bool { dead, _, busy := ties(); return dead == 6 && busy })
+	c.nodes = c.nodes[2:]
+	c.route(func(int) int { return 0 })
+	eventually(t, "it leaves the dead alone", func() bool { dead, _, busy := ties(); return dead == 0 && !busy })
+	s.send("UNSUBSCRIBE c", "PUNSUBSCRIBE a*")
+	s.want("*3 $11 unsubscribe $1 c :1", "*3 $12 punsubscribe $2 a* :0")
+	follower.send("CLIENT TRACKING OFF")
+	follower.want("+OK")
+	eventually(t, "it forgets all topics", func() bool { _, topics, busy := ties(); return topics == 0 && !busy })
+}
+
+// TestListeningWithdraws: a channel that has moved loses its last subscriber. The node before may
+// have told the owner of subscribers, so the owner is told that there are none, however often its
+// connection breaks before it answers.
+func TestListeningWithdraws(t *testing.T) {
+	for _, obeys := range []bool{false, true} { // the node before obeys the table when the subscriber goes
+		c := newCluster(t, 2, oneLoop(t))
+		c.level = ring.PubSubLevel
+		c.route(func(int) int { return 0 })
+		moved := false
+		c.nodes[0].set(func(n *fakeNode) {
+			n.listen = func(args []string) member.Heard { // called under n's lock
+				if moved && args[3] != "0" {
+					return member.NotOwner
+				}
+				return member.Noted
+			}
+		})
+		follows, withdrawn := make(chan bool, 1), 0
+		c.nodes[1].set(func(n *fakeNode) {
+			n.listen = func(args []string) member.Heard {
+				if args[3] == "0" {
+					withdrawn++
+				} else if len(follows) == 0 {
+					follows <- true
+				}
+				if withdrawn < 3 {
+					for nc := range n.conns {
+						nc.Close()
+					}
+					n.conns = map[net.Conn]bool{}
+				}
+				return member.Noted
+			}
+		})
+		s := c.dial()
+		s.send("SUBSCRIBE c")
+		s.want("*3 $9 subscribe $1 c :1")
+		c.nodes[0].set(func(*fakeNode) { moved = obeys })
+		c.route(func(int) int { return 1 })
+		if obeys {
+			came(t, "the proxy tries to follow", follows)
+		}
+		s.send("UNSUBSCRIBE c")
+		s.want("*3 $11 unsubscribe $1 c :0")
+		eventually(t, "the channel is forgotten", func() (forgotten bool) {
+			c.onLoop(func(w *worker) { forgotten = len(w.listening.all) == 0 })
+			return forgotten
+		})
+		c.nodes[1].set(func(*fakeNode) {
+			if withdrawn != 3 {
+				t.Errorf("with obeys %v the owner is told %d times of no subscribers, want 3", obeys, withdrawn)
+			}
+		})
 	}
 }

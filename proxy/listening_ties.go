@@ -7,7 +7,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/proxy/order"
-	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // What brokers are told of topics, and what they answer. A broker knows nothing over a connection that it was told
@@ -18,7 +17,7 @@ type tie struct {
 	l       *listening
 	of      *topic
 	node    *order.Node
-	attempt uint64 // of the pipe: what was told over an older connection is void
+	attempt uint64 // of the pipe when the node was last asked; 0: never. What was told over an older connection is void
 	told    uint64 // the version that the node has acknowledged; 0: none
 	live    bool   // and the node sends what is published
 	asking  bool   // it was told more, and has not answered:
@@ -142,8 +141,7 @@ func (l *listening) withdraw(t *topic, at *tie) {
 	if l.isEverywhere(t) || t.count > 0 || !at.live {
 		return
 	}
-	owner := l.w.order.OwnerByTable(ring.PartitionOf([]byte(t.name)))
-	if owner != nil && owner != at.node && t.tieTo(owner) == nil {
+	if owner := l.ownerOf(t); owner != nil && owner != at.node && t.tieTo(owner) == nil {
 		t.ties = append(t.ties, &tie{l: l, of: t, node: owner})
 	}
 }
@@ -161,15 +159,21 @@ func (t *topic) drop(at *tie) {
 	t.ties = slices.DeleteFunc(t.ties, func(other *tie) bool { return other == at })
 }
 
-// forgetVoid drops the ties to nodes whose connection is not the one over which they were told.
+// forgetVoid drops the ties to nodes that were told nothing over their present connection. Such a
+// node knows nothing of the topic, so there is nothing to end, and if it has gone, it cannot be told
+// anything. Only the owner of a channel may know of it from the node before: that tie stays until
+// the owner is told, even if only that there are no subscribers.
 func (l *listening) forgetVoid(t *topic) {
 	for _, at := range slices.Clone(t.ties) {
-		if p := at.node.Pipe(listenLane); (at.told > 0 || at.asking) && (p.Attempt() != at.attempt || !p.IsOpen()) {
-			if at.live {
-				t.gap = true
-				l.w.stats.Gaps++
-			}
-			t.drop(at)
+		switch p := at.node.Pipe(listenLane); {
+		case p.IsOpen() && p.Attempt() == at.attempt:
+			continue
+		case at.live:
+			t.gap = true
+			l.w.stats.Gaps++
+		case !l.isEverywhere(t) && at.node == l.ownerOf(t):
+			continue
 		}
+		t.drop(at)
 	}
 }

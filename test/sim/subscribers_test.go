@@ -226,10 +226,11 @@ func (t *topic) drop(at *tie) {
 	t.ties = slices.DeleteFunc(t.ties, func(other *tie) bool { return other == at })
 }
 
-// forgetVoid drops the ties to nodes whose connection is not the one over which they were told.
+// forgetVoid drops the ties to nodes that were told nothing over their present connection. Here
+// nobody unsubscribes, so no owner has to be told of no subscribers.
 func (t *topic) forgetVoid() {
 	for _, at := range slices.Clone(t.ties) {
-		if p := at.node.Pipe(listenLane); (at.told || at.asking) && (p.Attempt() != at.attempt || !p.IsOpen()) {
+		if p := at.node.Pipe(listenLane); p.Attempt() != at.attempt || !p.IsOpen() {
 			if at.live {
 				t.gap = true
 			}
@@ -290,13 +291,22 @@ func (w *world) checkHeard(t *topic, before int) {
 	}
 }
 
-// checkSubscribers checks, in the end, that everybody has heard everything.
+// checkSubscribers checks, in the end, that everybody has heard everything, and asks nobody for
+// ever.
 func (w *world) checkSubscribers(proxies []*proxy) {
 	for _, x := range proxies {
 		for _, t := range x.ears.topics {
 			if !t.begun {
 				w.violate("%s cannot listen to %d", x.p.name, t.k)
 				continue
+			}
+			if t.listed {
+				w.violate("%s asks without end who is to tell it of %d", x.p.name, t.k)
+			}
+			for _, at := range t.ties {
+				if !slices.Contains(x.machine.Nodes(), at.node) {
+					w.violate("%s has not forgotten that %s knew of %d", x.p.name, at.node.Member.Name(), t.k)
+				}
 			}
 			t.forgetVoid()
 			w.checkHeard(t, len(w.published[t.k]))
