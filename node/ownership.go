@@ -174,7 +174,7 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	n.log.Info("obeys table", "epoch", v.Epoch(), "nodes", len(v.Table.Nodes),
 		"serving", serving, "gained", v.Count(ownership.Gained))
 	for _, w := range n.workers {
-		w.loop.Post(w.endShards)
+		w.loop.Post(w.endTopics)
 	}
 }
 

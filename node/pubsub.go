@@ -30,6 +30,8 @@ const (
 	// channels have moved. lookTopics is how many it looks at for that.
 	leaveTopics = 256
 	lookTopics  = 4096
+	// closeTopics is how many of leaveTopics a client counts for that is closed.
+	closeTopics = 8
 	// inboxLimit is how many bytes of messages wait for a loop.
 	inboxLimit = 32 << 20
 	// takeBytes is how many bytes of messages a loop takes from its inbox at once.
@@ -92,7 +94,7 @@ func (r *request) subscriptions(kind pubsub.Kind, more bool) {
 		return
 	case kind == pubsub.Shard && len(names) > 0 && !r.admitChannels(names):
 		return
-	case kind != pubsub.Shard && more && r.view.Table != nil && len(r.view.Table.Nodes) > 1:
+	case kind != pubsub.Shard && more && hasOthers(r.view):
 		r.Fail(errSubscribeHere)
 		return
 	}
@@ -116,6 +118,10 @@ func (r *request) subscriptions(kind pubsub.Kind, more bool) {
 		cn.takeTurns(c)
 	}
 }
+
+// hasOthers reports whether other nodes have channels, too. Then this one cannot show its clients all that is
+// published.
+func hasOthers(v *ownership.View) bool { return v.Table != nil && len(v.Table.Nodes) > 1 }
 
 // topicChange is a command that subscribes or unsubscribes, in turns of namesAtOnce topics.
 type topicChange struct {
@@ -334,28 +340,46 @@ func (w *worker) nextMessage() bool {
 	return true
 }
 
-// endShards ends the subscriptions to shard channels of partitions that this node has lost, in turns.
-// Clients are told so, as by Redis Cluster.
-func (w *worker) endShards() {
-	idle := len(w.moved) == 0
+// endTopics ends what clients cannot have under a new view, in turns. Of shard channels of partitions that
+// this node has lost they are told so, as by Redis Cluster. Those that subscribe to other channels or to
+// patterns, which they could while this node was alone, are closed when it has others: they would miss, without a
+// word, what is published there. Whoever connects again is refused with the reason.
+func (w *worker) endTopics() {
+	idle, others := len(w.moved) == 0, hasOthers(w.node.view.Load())
 	clear(w.moved)
 	w.moved = w.moved[:0]
 	for cn := range w.conns {
-		if cn.topics != nil && cn.topics.Wanted()[pubsub.Shard] > 0 {
+		if cn.topics != nil && (cn.topics.Wanted()[pubsub.Shard] > 0 || others && cn.wantsAll()) {
 			w.moved = append(w.moved, cn)
 		}
 	}
 	if idle {
-		w.endShardsTurn()
+		w.endTopicsTurn()
 	}
 }
 
-// endShardsTurn ends subscriptions of some clients, by the present view.
-func (w *worker) endShardsTurn() {
+// wantsAll reports whether the client subscribes to channels or patterns of the whole cluster.
+func (cn *conn) wantsAll() bool {
+	wanted := cn.topics.Wanted()
+	return wanted[pubsub.Channel]+wanted[pubsub.Pattern] > 0
+}
+
+// endTopicsTurn ends subscriptions of some clients, by the present view.
+func (w *worker) endTopicsTurn() {
 	v := w.node.view.Load()
-	for looked, left := 0, leaveTopics; len(w.moved) > 0 && looked < lookTopics; w.moved = w.moved[1:] {
+	others, closed := hasOthers(v), 0
+	for looked, left := 0, leaveTopics; len(w.moved) > 0 && left > 0 && looked < lookTopics; w.moved = w.moved[1:] {
 		cn := w.moved[0]
 		if looked++; cn.topics == nil {
+			continue
+		}
+		if others && cn.wantsAll() {
+			if left < closeTopics {
+				break
+			}
+			left -= closeTopics
+			closed++
+			cn.closeAnswered()
 			continue
 		}
 		looked += cn.topics.Wanted()[pubsub.Shard]
@@ -364,7 +388,21 @@ func (w *worker) endShardsTurn() {
 		}
 	}
 	if len(w.moved) > 0 {
-		w.loop.Post(w.endShardsTurn)
+		w.loop.Post(w.endTopicsTurn)
+	}
+	if closed > 0 {
+		w.node.goJob(func() {
+			w.node.log.Warn("closed subscribers: a node of a cluster of several serves shard channels only", "clients", closed)
+		})
+	}
+}
+
+// closeAnswered closes the connection when its client has what has been shown to it, and the reply
+// to what is being executed, unless that waits.
+func (cn *conn) closeAnswered() {
+	cn.Closing = true
+	if !cn.Answering || cn.State.Blocked {
+		cn.Socket.CloseAfterFlush()
 	}
 }
 

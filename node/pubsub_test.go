@@ -3,8 +3,11 @@ package node
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
@@ -296,6 +299,50 @@ func TestShardChannelsMove(t *testing.T) {
 	}
 	other.want("SUBSCRIBE c", "(error) "+errSubscribeHere)
 	other.want("PUBSUB SHARDCHANNELS", "1) \"b\"")
+}
+
+// TestSubscribersOfOneNode: clients that subscribe to channels or patterns at a node that is alone are closed when it
+// has others, behind the messages that came before. Those with shard channels alone stay.
+func TestSubscribersOfOneNode(t *testing.T) {
+	var log bytes.Buffer
+	n := startLeveled(t, func(cfg *Config) { cfg.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	var closed []*client
+	subscribe := func(lines ...string) *client {
+		c := dial(t, n.Addr())
+		for _, line := range lines {
+			c.do(line)
+		}
+		return c
+	}
+	for range 3 * leaveTopics / closeTopics {
+		closed = append(closed, subscribe("SUBSCRIBE c"))
+	}
+	waits := subscribe("HELLO 3", "PSUBSCRIBE c")
+	waits.send("BLPOP k 0")
+	closed = append(closed, subscribe("PSUBSCRIBE c"), subscribe("SSUBSCRIBE {a}1", "SUBSCRIBE c"), waits)
+	shard, ended, other := subscribe("SSUBSCRIBE c"), subscribe("SUBSCRIBE c", "UNSUBSCRIBE c"), dial(t, n.Addr())
+	next := *n.view.Load().Table
+	next.Epoch++
+	n.SetTable(&next) // of one node
+	other.want("PUBLISH c m", fmt.Sprintf("(integer) %d", len(closed)))
+	giveAway(n, partitionOf("a"))
+	for i, c := range closed {
+		c.conn.SetReadDeadline(time.Now().Add(replyTimeout))
+		rest, err := io.ReadAll(c.conn)
+		if err != nil || !strings.Contains(string(rest), "c\r\n$1\r\nm\r\n") {
+			t.Fatalf("subscriber %d gets %q and %v, want the message and its end", i, rest, err)
+		}
+	}
+	shard.want("PING", "1) \"pong\"\n2) \"\"")
+	ended.want("PING", "PONG")
+	other.want("SPUBLISH c m", "(integer) 1")
+	other.want("SUBSCRIBE c", "(error) "+errSubscribeHere)
+	if err := n.Close(); err != nil { // which waits for what is being logged
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "closed subscribers: ") {
+		t.Error("the log does not tell of that")
+	}
 }
 
 // A message on a long name is refused when there are many costly patterns. When their subscriber goes, they

@@ -53,7 +53,7 @@ type worker struct {
 	messages []*broker.Message    // of these, those that are shown next
 	shown    []*broker.Message    // that are shown now
 	leaving  []*pubsub.Subscriber // those who have gone, whose subscriptions end in turns
-	moved    []*conn              // those whose shard channels may have moved, see endShards
+	moved    []*conn              // those whose channels may have moved, see endTopics
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {

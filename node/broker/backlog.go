@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"time"
 
@@ -28,6 +29,7 @@ const (
 // kept is a message of a backlog.
 type kept struct {
 	message *Message
+	number  uint64      // in its stripe's backlog they ascend
 	epoch   uint64      // since which this node has had the channel
 	early   []*Receiver // those that have got it, and may follow all the same: see hasGot
 
@@ -68,7 +70,7 @@ func (b *Broker) keep(s *stripe, at int, m *Message, matching [][]interest, epoc
 		s.overrun = max(s.overrun, epoch)
 		return
 	}
-	k := kept{message: m, epoch: epoch}
+	k := kept{message: m, number: s.number, epoch: epoch}
 	channel := s.topics[m.Kind][string(m.Channel)]
 	for _, interests := range matching {
 		for _, in := range interests {
@@ -146,28 +148,32 @@ func (s *stripe) replayNewest(rc *Receiver, kind pubsub.Kind, name []byte) {
 // nothing beside that.
 const siftedAtOnce = 256
 
-// sift takes messages out of a stripe's backlog, from a place in it on: those for which take holds,
-// which also says what a message has cost beside a step. It returns where those are that come next,
-// if there are more. take is called under the stripe's lock.
-func (b *Broker) sift(s *stripe, from int, take func(k *kept) (taken bool, steps int)) (next int, more bool) {
+// sift takes messages out of a stripe's backlog, from a number on: those for which take holds,
+// which also says what a message has cost beside a step. It returns the number of the message that
+// comes next, if there is one. That stays right while others sift the same backlog: an index would not, when
+// they take out messages ahead of it. take is called under the stripe's lock.
+func (b *Broker) sift(s *stripe, from uint64, take func(k *kept) (taken bool, steps int)) (next uint64, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next = min(from, len(s.backlog))
-	at := next
+	stay, _ := slices.BinarySearchFunc(s.backlog, from, func(k kept, from uint64) int { return cmp.Compare(k.number, from) })
+	at := stay
 	for left := siftedAtOnce; left > 0 && at < len(s.backlog); at++ {
 		k := s.backlog[at]
 		taken, steps := take(&k)
 		left -= 1 + steps
 		if !taken {
-			s.backlog[next] = k
-			next++
+			s.backlog[stay] = k
+			stay++
 			continue
 		}
 		b.keeping.Add(-k.size())
 		k.message.Release()
 	}
-	s.backlog = slices.Delete(s.backlog, next, at)
-	return next, next < len(s.backlog)
+	s.backlog = slices.Delete(s.backlog, stay, at)
+	if stay == len(s.backlog) {
+		return 0, false
+	}
+	return s.backlog[stay].number, true
 }
 
 // Keeps reports whether there are backlogs or stand-ins.

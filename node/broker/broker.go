@@ -41,7 +41,7 @@ type Broker struct {
 type stripe struct {
 	mu      sync.Mutex
 	topics  [pubsub.Kinds]map[string][]interest
-	number  uint64 // of the last message
+	number  uint64 // of the last message: published, or handed over to be kept
 	backlog []kept // in the order of publishing
 	overrun uint64 // the newest epoch of what the backlog had no room for
 }

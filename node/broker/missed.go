@@ -36,7 +36,7 @@ func (b *Broker) Missed(
 ) (list []Missed, whole bool, done func()) {
 	taken := taken{whole: true}
 	for i := range b.stripes {
-		for from, more := 0, true; more; {
+		for from, more := uint64(0), true; more; {
 			from, more = b.takeMissed(&b.stripes[i], from, &taken, keep, began)
 			if !rest() {
 				taken.whole = false
@@ -64,11 +64,11 @@ type taken struct {
 	whole bool
 }
 
-// takeMissed is Missed for some messages of a stripe, from a place in its backlog on. It returns
-// where those are that come next, if there are more.
+// takeMissed is Missed for some messages of a stripe, from a number on. It returns the number of the
+// message that comes next, if there is one.
 func (b *Broker) takeMissed(
-	s *stripe, from int, to *taken, keep func(string) bool, began func(string) uint64,
-) (next int, more bool) {
+	s *stripe, from uint64, to *taken, keep func(string) bool, began func(string) uint64,
+) (next uint64, more bool) {
 	c := movedChannel{kind: pubsub.Kinds} // none
 	return b.sift(s, from, func(k *kept) (taken bool, steps int) {
 		if k.message.Kind != c.kind || string(k.message.Channel) != c.name {
@@ -151,7 +151,8 @@ func (b *Broker) Miss(kind pubsub.Kind, channel, payload []byte, by []Origin, ep
 	_, s := b.stripeOf(channel)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := kept{message: m, epoch: epoch, only: make([]Origin, 0, len(by))}
+	s.number++
+	k := kept{message: m, number: s.number, epoch: epoch, only: make([]Origin, 0, len(by))}
 	for _, of := range by {
 		i := slices.IndexFunc(s.topics[kind][string(channel)], func(in interest) bool {
 			return in.receiver.Origin == of && !in.ahead && !in.receiver.closed.Load()

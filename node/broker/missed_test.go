@@ -81,13 +81,7 @@ func TestMissedInTurns(t *testing.T) {
 	const began = 4
 	b, _ := newBroker()
 	at, _ := b.stripeOf([]byte("c"))
-	stays := ""
-	for i := 0; stays == ""; i++ {
-		name := fmt.Sprint("stays", i)
-		if other, _ := b.stripeOf([]byte(name)); other == at {
-			stays = name
-		}
-	}
+	stays := inStripe(b, at, "stays")
 	late := receiver()
 	late.Origin = Origin{7, 1}
 	for _, name := range []string{"c", stays} {
@@ -118,4 +112,64 @@ func TestMissedInTurns(t *testing.T) {
 	}
 	b.ListenAs(Follow, late, pubsub.Channel, []byte(stays), 1, began)
 	wantPayloads(t, late, of[1]...)
+}
+
+// inStripe returns a channel of a stripe whose name begins with prefix.
+func inStripe(b *Broker, at int, prefix string) string {
+	for i := 0; ; i++ {
+		name := fmt.Sprint(prefix, i)
+		if other, _ := b.stripeOf([]byte(name)); other == at {
+			return name
+		}
+	}
+}
+
+// TestMissedByTwo: while one heir's messages are taken out of a backlog in turns, another heir's are, and a third
+// channel's are discarded. Each heir gets all of its own in their order.
+func TestMissedByTwo(t *testing.T) {
+	const began = 4
+	b, _ := newBroker()
+	at, _ := b.stripeOf([]byte("c"))
+	names := []string{"c", inStripe(b, at, "second"), inStripe(b, at, "discarded")}
+	late := receiver()
+	late.Origin = Origin{7, 1}
+	for _, name := range names {
+		b.Expect(Told{late.Origin, pubsub.Channel, name, 1}, began)
+	}
+	var of [3][]string
+	for i := range 9 * siftedAtOnce {
+		payload := fmt.Sprint(i)
+		b.Publish(pubsub.Channel, []byte(names[i%3]), []byte(payload), began)
+		of[i%3] = append(of[i%3], payload)
+	}
+	take := func(name string, between func(turn int)) (payloads []string) {
+		turns := 0
+		list, whole, done := b.Missed(func(channel string) bool { return channel == name },
+			func(string) uint64 { return began }, func() bool { turns++; between(turns - at); return true })
+		defer done()
+		if !whole {
+			t.Errorf("something of %s is missing", name)
+		}
+		for _, m := range list {
+			payloads = append(payloads, string(m.Payload))
+		}
+		return payloads
+	}
+	var second []string
+	first := take(names[0], func(turn int) {
+		switch turn {
+		case 1:
+			second = take(names[1], func(int) {})
+		case 2:
+			b.Discard(func(channel string) bool { return channel == names[2] }, began)
+		}
+	})
+	for i, got := range [][]string{first, second} {
+		if !slices.Equal(got, of[i]) {
+			t.Errorf("%d messages of %s are missed, want all %d in their order", len(got), names[i], len(of[i]))
+		}
+	}
+	if b.Forget(); b.keeping.Load() != 0 {
+		t.Errorf("%d bytes stay in the backlog", b.keeping.Load())
+	}
 }

@@ -207,7 +207,7 @@ func isTold(list []interest, of Origin) bool {
 // have been elsewhere since.
 func (b *Broker) Discard(of func(channel string) bool, epoch uint64) {
 	for i := range b.stripes {
-		for from, more := 0, true; more; {
+		for from, more := uint64(0), true; more; {
 			from, more = b.sift(&b.stripes[i], from, func(k *kept) (taken bool, steps int) {
 				name := k.message.Channel
 				return k.epoch <= epoch && of(string(name)), len(name) / nameStep

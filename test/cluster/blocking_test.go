@@ -203,11 +203,22 @@ func blockingMany(t *testing.T, s server, admin *harness.Wire) {
 	}
 }
 
-// blockingPaused: the time of a wait goes on in CLIENT PAUSE.
+// blockingPaused: the time of a wait goes on in CLIENT PAUSE, and what would serve it comes when the pause has ended.
 func blockingPaused(t *testing.T, s server, admin *harness.Wire) {
-	w := waiter(t, s, admin, 0, "BLPOP p 0.3")
-	admin.Want("CLIENT PAUSE 100 WRITE", "OK")
+	begun := time.Now()
+	w := waiter(t, s, admin, 0, "BLPOP p 1")
+	admin.Want("CLIENT PAUSE 15000 WRITE", "OK")
+	push := harness.DialWire(t, s.addr)
+	push.Send([]byte("ECHO read\r\nRPUSH p x\r\n"))
+	wantNext(t, push, "$4\r\nread\r\n")
 	wantNext(t, w, "*-1\r\n")
+	if took := time.Since(begun); took < time.Second {
+		t.Errorf("a wait of 1 s took %v", took)
+	}
+	admin.Want("LLEN p", "(integer) 0")
+	admin.Want("CLIENT UNPAUSE", "OK")
+	wantNext(t, push, ":1\r\n")
+	admin.Want("LRANGE p 0 -1", `1) "x"`)
 }
 
 // TestBlockingLeavers: a client that has left before its element was pushed loses it not, although its node
