@@ -15,6 +15,7 @@ var behaviors = map[string]func(*hostile){
 	honest:              (*hostile).honest,
 	"skipped replies":   (*hostile).skippedReplies,
 	"EXEC of LCS":       (*hostile).execOfLCS,
+	"LCS of many":       (*hostile).lcsOfMany,
 	"EXEC of many":      (*hostile).execOfMany,
 	"EXEC of BITCOUNT":  (*hostile).execOfBitcount,
 	"WATCH of many":     (*hostile).watchOfMany,
@@ -27,6 +28,7 @@ var behaviors = map[string]func(*hostile){
 	"BITOP":             (*hostile).bitop,
 	"direct jobs":       (*hostile).directJobs,
 	"dribbled uploads":  (*hostile).dribbledUploads,
+	"dribbled MSETs":    (*hostile).dribbledMSETs,
 	"slow readers":      (*hostile).slowReaders,
 	"FLUSHALL":          (*hostile).flushall,
 	"PFCOUNT":           (*hostile).pfcount,
@@ -132,6 +134,22 @@ func (h *hostile) execOfLCS() {
 		p.ask("LCS", key+"a", key+"b", "LEN")
 	}
 	p.ask("EXEC")
+}
+
+// lcsOfMany sends thousands at once that a loop just executes by itself.
+func (h *hostile) lcsOfMany() {
+	p := h.login(h.anyone())
+	key := fmt.Sprintf("{lcs%d}", h.rng.IntN(100))
+	p.ask("SET", key+"c", filler()[:220])
+	p.ask("SET", key+"d", strings.Repeat("ba", 110))
+	const commands = 10_000
+	lcs := string(request("LCS", key+"c", key+"d", "LEN"))
+	go unlessGone(func() {
+		for range commands / 1000 {
+			p.say([]byte(strings.Repeat(lcs, 1000)))
+		}
+	})
+	p.skip(commands)
 }
 
 func (h *hostile) execOfMany() {
@@ -251,6 +269,27 @@ func (h *hostile) dribbledUploads() {
 	for range 30 {
 		p := h.login(h.anyone())
 		p.say([]byte("*3\r\n$3\r\nSET\r\n$7\r\ndribble\r\n$536870912\r\n"))
+		all = append(all, p)
+	}
+	for range 30 {
+		time.Sleep(100 * time.Millisecond)
+		for _, p := range all {
+			_, _ = p.conn.Write([]byte("d")) // it may have been turned away
+		}
+	}
+}
+
+// dribbledMSETs sends most of long requests, and a byte of the rest now and then.
+func (h *hostile) dribbledMSETs() {
+	mset := []string{"MSET"}
+	for i := range 2000 {
+		mset = append(mset, fmt.Sprintf("{dribble}%d", i), filler()[:kilobyte])
+	}
+	most := request(mset...)
+	var all []*peer
+	for range 30 {
+		p := h.login(h.anyone())
+		p.say(most[:len(most)-kilobyte])
 		all = append(all, p)
 	}
 	for range 30 {
