@@ -90,6 +90,7 @@ func (x *Rig) startDivers() (divers []*diver) {
 	x.startFeeds()
 	x.startJournals()
 	x.startChannels()
+	x.startCaches()
 	harness.Eventually(x.T, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
 	return divers
 }

@@ -9,6 +9,7 @@
 //	queue       a list that one session fills and drains
 //	feed        a list that some sessions fill, and others empty by blocking commands
 //	channel     what some sessions publish and others hear, and notifications of keys
+//	cache       a session that keeps copies of the mixers' keys, by CLIENT TRACKING
 //	bundle      keys of all types that are written by transactions
 //	transit     tokens that are moved between keys, each in one of them
 //	database    keys with "@1" in their names are in database 1, all others in database 0

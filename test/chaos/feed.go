@@ -275,9 +275,11 @@ func (x *Rig) judgeFeeds() {
 }
 
 // hurt reports whether pipes may have broken since then.
-func (x *Rig) hurt(since time.Time) bool {
-	return (x.relayed || x.Network != nil || x.Pulse.Missed(since, time.Now()) >= MachineLimit || x.diedSince(since) || x.gaveUpSince(since)) &&
-		x.poppedWithPipes() > 0
+func (x *Rig) hurt(since time.Time) bool { return x.disturbed(since) && x.poppedWithPipes() > 0 }
+
+// disturbed reports whether something may have happened to a node since then.
+func (x *Rig) disturbed(since time.Time) bool {
+	return x.relayed || x.Network != nil || x.Pulse.Missed(since, time.Now()) >= MachineLimit || x.diedSince(since) || x.gaveUpSince(since)
 }
 
 // gaveUpSince reports whether a member's log says since then that a node was given up because it was silent, or that it

@@ -187,6 +187,7 @@ func (x *Rig) readAll() {
 	x.judgeFeeds()
 	x.judgeJournals()
 	x.judgeChannels()
+	x.judgeCopies()
 }
 
 // readCollected reads all that mixers have, but for their strings.

@@ -38,6 +38,7 @@ type Rig struct {
 	feeding     *feeding      // nil: none
 	journaling  *journaling   // nil: none
 	hearing     *hearing      // nil: none
+	caching     *caching      // nil: none
 	kinds       []*kind       // of collections that the members know
 	lists       bool          // likewise
 	fades       bool          // fields of hashes can expire
@@ -151,6 +152,7 @@ func StartWith(t testing.TB, o Options) *Rig {
 	x.startFeeds()
 	x.startJournals()
 	x.startChannels()
+	x.startCaches()
 	x.servedAgain("before the first fault")
 	harness.Eventually(t, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
 	return x

@@ -34,6 +34,9 @@ type Session struct {
 	database uint8        // that the last command queued is about
 	selected uint8        // the database that the connection has, as its replies say
 	inline   int          // one request in this many is sent as an inline command; 0: none
+
+	pushed  func(push []byte) // takes a push between replies; nil: there are none
+	renewed func()            // is called for a new connection; nil: nobody cares
 }
 
 // Add queues a command for the next Exchange, with the function that judges its reply.
@@ -90,7 +93,7 @@ func (s *Session) Exchange() bool {
 		s.X.Violate("%s: cannot send: %v", s.name, err)
 		return false
 	}
-	if len(s.Link.In) > 0 {
+	if in := s.Link.In; len(in) > 0 && !(s.pushed != nil && in[0] == '>') {
 		s.X.Violate("%s: surplus reply %.80q", s.name, s.Link.In)
 		return false
 	}
@@ -129,6 +132,9 @@ func (s *Session) reconnect() error {
 	}
 	s.X.T.Cleanup(func() { l.Conn.Close() })
 	s.Link = l
+	if s.renewed != nil {
+		s.renewed()
+	}
 	var lines []string
 	if s.version == resp.RESP3 {
 		lines = append(lines, "HELLO 3\r\n")
@@ -152,6 +158,10 @@ func (s *Session) reconnect() error {
 func (s *Session) receive(progress time.Time) (reply []byte, err error) {
 	for due := progress.Add(harness.AnswerTime); ; {
 		reply, err = s.Link.Receive(due)
+		if err == nil && s.pushed != nil && reply[0] == '>' {
+			s.pushed(reply)
+			continue
+		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return reply, err
 		}
