@@ -10,7 +10,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/node/broker"
 	"github.com/dunlin-cache/dunlin/node/engine"
-	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -142,16 +141,12 @@ var ofEngine = [...]struct {
 	engine.Created:         {keyevent.New, "new"},
 }
 
-// announce is engine.Config.Announce. A node that does not serve the partition any more, and does not know
-// yet that it has a copy, announces nothing: the owner does.
+// announce is engine.Config.Announce. The engine announces nothing of copies. When a partition moves it is the engine's
+// own at one of both nodes until it is sealed (replica.FeedRest), and at the next one from when that has all of it
+// (Copies.Own), a moment before it serves. So the view does not matter, and what expires meanwhile is told once.
 func (ev *events) announce(section uint16, key []byte, event engine.Event) {
 	e := &ofEngine[event]
-	if ev.classes.Load()&uint32(e.class) == 0 {
-		return
-	}
-	if v := ev.node.view.Load(); v.Standing[engine.PartitionOf(section)] == ownership.Serving {
-		ev.note(e.class, e.name, engine.DatabaseOf(section), key)
-	}
+	ev.note(e.class, e.name, engine.DatabaseOf(section), key)
 }
 
 // run publishes what is queued, until the node closes.

@@ -102,6 +102,8 @@ func (n *Node) actFeedingLocked() {
 			n.fedBy[a.To].Stop(a.Partition)
 		case replica.FeedHand:
 			n.fedBy[a.To].Hand(a.Partition, a.Seal, a.Heir)
+		case replica.FeedRest:
+			n.engine.SetCopy(a.Partition, engine.PlainCopy)
 		case replica.FeedForget:
 			n.copies.Forget(a.Partition)
 		case replica.FeedKeep:

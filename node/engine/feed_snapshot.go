@@ -46,7 +46,9 @@ func (e *Engine) Snapshot(p uint16, r Receiver, cursor uint64, atMost int, nowMi
 		}
 		before := room
 		section := Section(p, uint8(cursor>>snapshotShift))
-		w := walk{s: s, section: section, from: cursor & (1<<snapshotShift - 1), now: nowMilli, unfinished: true}
+		// At time 0 no item is expired. One that is, and was not removed yet, goes along: if p is another node's before that
+		// happens, that node removes and announces it.
+		w := walk{s: s, section: section, from: cursor & (1<<snapshotShift - 1), now: 0, unfinished: true}
 		at, end := w.run(snapshotAtOnce, func(item Item) bool {
 			if item.header.isRoot() {
 				s.feeds.noteBigItem(section, r, item)

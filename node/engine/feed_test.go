@@ -263,6 +263,41 @@ func (f *feedModel) compare() {
 	}
 }
 
+// TestExpiredBeforeSnapshot: what has expired when the snapshot comes to it, and is there still, expires at the next
+// owner if the partition is moved before that happens. So it is announced, once.
+func TestExpiredBeforeSnapshot(t *testing.T) {
+	var told []string
+	tells := func(name string) Config {
+		return Config{MaxBytes: testMin, Shards: 1, Announce: func(_ uint16, key []byte, event Event) {
+			if event == Expired {
+				told = append(told, name+" "+string(key))
+			}
+		}}
+	}
+	before, next := open(t, tells("before")), open(t, tells("next"))
+	const p, now = 9, 1_000_000
+	for _, key := range []string{"swept", "moved"} {
+		with(before, p, now, settingTo(t, key, "v", now+1))
+	}
+	before.OpenFeed(testReceiver, func() {})
+	before.Feed(p, testReceiver, Mark{1, 7})
+	next.SetCopy(p, SpareCopy)
+	if _, done := before.Snapshot(p, testReceiver, 0, 1<<20, now+5); !done {
+		t.Fatal("the snapshot is not done")
+	}
+	with(before, p, now+5, func(x Txn) { x.Find([]byte("swept")) })
+	before.SetCopy(p, PlainCopy)
+	before.Unfeed(p, testReceiver, Mark{2, 7})
+	follow(t, before, next, testReceiver, 0, now+5, &takesAll{})
+	next.SetCopy(p, NoCopy)
+	for _, e := range []*Engine{before, next} {
+		e.Sweep(now+6, 1000)
+	}
+	if got, want := fmt.Sprint(told), "[before swept next moved]"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+}
+
 // At the end of every round the copy holds exactly what the owner does.
 func TestFeedModel(t *testing.T) {
 	oneGoroutine(t)

@@ -30,6 +30,7 @@ const (
 	FeedResume               // Sender.Resume
 	FeedStop                 // Sender.Stop
 	FeedHand                 // Sender.Hand
+	FeedRest                 // nothing expires in the partition from now on: its next owner does the rest, and tells of it
 	FeedForget               // empty the partition: this node no longer serves it, and has no heir to hand it to
 	FeedKeep                 // Copies.Keep(HandOver)
 	FeedUnkeep               // Copies.Unkeep(HandOver)
@@ -168,6 +169,7 @@ func (f *Feeding) HandOver(old, next *ownership.View, away bool, seal func() uin
 		if old.Standing[p] != ownership.Serving || next.Standing[p] == ownership.Serving {
 			continue
 		}
+		f.do(FeedAction{Do: FeedRest, Partition: p}) // what has expired until now, the feeds tell the next owner
 		l := Lost{Partition: p, Since: old.Table.Since[p], Seal: seal()}
 		heir, back := names[next.Table.Owner[p]], next.Owns(p) && !away
 		lives := l.Since == next.Table.Since[p] && (back || !next.Owns(p))

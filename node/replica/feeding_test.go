@@ -25,6 +25,8 @@ func feedWords(f *Feeding) string {
 			words = append(words, fmt.Sprintf("stop %d %s", a.Partition, a.To))
 		case FeedHand:
 			words = append(words, fmt.Sprintf("hand %d %s %d %t", a.Partition, a.To, a.Seal, a.Heir))
+		case FeedRest:
+			words = append(words, fmt.Sprint("rest ", a.Partition))
 		case FeedForget:
 			words = append(words, fmt.Sprint("forget ", a.Partition))
 		case FeedKeep:
@@ -100,7 +102,7 @@ func TestFeedingHandsOver(t *testing.T) {
 	}), v)
 	seals := uint64(70)
 	f.HandOver(v, next, false, func() uint64 { seals++; return seals })
-	if got, want := feedWords(f), "hand 0 b@2 71 true, hand 1 c@3 72 false, forget 1, stop 2 b@2, forget 2, forget 3, keep [{0 1 71}] for [b@2]"; got != want {
+	if got, want := feedWords(f), "rest 0, hand 0 b@2 71 true, rest 1, hand 1 c@3 72 false, forget 1, rest 2, stop 2 b@2, forget 2, rest 3, forget 3, keep [{0 1 71}] for [b@2]"; got != want {
 		t.Fatalf("the actions are %q, want %q", got, want)
 	}
 	if !f.Spared()[71] || len(f.Spared()) != 1 || len(f.Pending()) != 1 {
@@ -157,12 +159,12 @@ func TestFeedingOfWhatIsHeld(t *testing.T) {
 	}
 	v := served(base, ownership.None)
 	next := seenBy("a", after(base, func(n *ring.Table) { n.Owner[0], n.Owner[1] = 1, 1 }), v)
-	hand(next, false, "hand 0 b@2 72 true, keep [{0 1 72}] for [b@2]")
+	hand(next, false, "rest 0, hand 0 b@2 72 true, keep [{0 1 72}] for [b@2]")
 	back := seenBy("a", after(next.Table, func(n *ring.Table) { n.Owner[0] = 0 }), next)
-	hand(back, false, "hand 0 b@2 72 false, keep [{0 1 72}] for []")
-	hand(back, true, "stop 0 b@2, forget 0")
+	hand(back, false, "rest 0, hand 0 b@2 72 false, keep [{0 1 72}] for []")
+	hand(back, true, "rest 0, stop 0 b@2, forget 0")
 	anew := seenBy("a", after(next.Table, func(n *ring.Table) { n.Owner[0], n.Since[0] = 0, n.Epoch }), next)
-	hand(anew, false, "stop 0 b@2, forget 0")
+	hand(anew, false, "rest 0, stop 0 b@2, forget 0")
 }
 
 // Of another cluster's table nothing is handed over; after an absence what is handed over goes

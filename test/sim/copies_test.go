@@ -80,6 +80,7 @@ func (n *node) actFeeding() {
 		case replica.FeedHand:
 			s.machine.Hand(a.Partition, a.Seal, a.Heir)
 			s.act()
+		case replica.FeedRest: // nothing expires here
 		case replica.FeedForget:
 			n.data[n.w.place(a.Partition)] = content{}
 		case replica.FeedKeep:
