@@ -17,7 +17,7 @@ import (
 //
 // The node alone decides how the wait ends. Whoever wants to end it otherwise (CLIENT UNBLOCK, the end of
 // the client) has the node cancel it, and gives the client another reply only if the node has not served
-// the command meanwhile.
+// the command meanwhile. While no node has the command, it waits all the same: package order ends it then.
 
 // forwardBlocking sends a blocking command. It reports false if the command must wait.
 func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte) bool {
@@ -40,6 +40,9 @@ func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte
 		args = naming(cmd, args, args[cmd.FirstKey(args)], nil) // its node says best what is wrong
 		raw = resp.AppendRequest(nil, args...)
 	}
+	if limit, waits, valid := claimable(cmd, args); valid && waits {
+		s.Block(s.tail, limit, w.loop.Now())
+	}
 	before := s.Outstanding()
 	if !s.forward(cmd, args, raw) {
 		return false
@@ -47,7 +50,9 @@ func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte
 	if s.Outstanding() > before {
 		s.awaitRead(cmd, args)
 		s.blocking, s.mutes, s.waits, s.popsLast = true, true, s.tail-1, popsLast(cmd, args)
-		s.Block(w.loop.Now())
+		if s.WaitsParked() {
+			s.blocked()
+		}
 	}
 	return true
 }
@@ -62,7 +67,7 @@ func popsLast(cmd *command.Command, args [][]byte) bool {
 	return 3 < at && at < len(args) && command.EqualFold(args[at], "right")
 }
 
-// blocked is the event that the command waits at its node.
+// blocked is the event that the command waits, at its node or to be sent there.
 func (s *client) blocked() {
 	if s.state.Waiting != nil || s.isClosed() {
 		return
@@ -117,6 +122,14 @@ func (s *client) unblocked(seq uint64, reply []byte) []byte {
 		s.Unblock()
 	}
 	return reply
+}
+
+// waitOver returns the reply to the blocking command, whose wait has ended at no node.
+func (s *client) waitOver() []byte {
+	if s.woken != nil {
+		return canceled
+	}
+	return resp.AppendNullArray(nil, s.state.Version)
 }
 
 // canceled is what a node answers to a command that was canceled, and outOfMemory what a client reads if

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
@@ -19,4 +21,52 @@ func TestUnblockedWithoutMemory(t *testing.T) {
 			t.Errorf("the client reads %q, not %q", got, want)
 		}
 	}
+}
+
+// TestWaitsWithoutANode: a command that no node takes waits for its own time, not for the patience of the proxy. It
+// counts as one that waits: CLIENT UNBLOCK and the end of its client end it at once.
+func TestWaitsWithoutANode(t *testing.T) {
+	const patience = 50 * time.Millisecond
+	c, n := blockingCluster(t, func(cfg *Config) { cfg.Patience = patience })
+	refuses, admin := true, c.dial()
+	n.set(func(n *fakeNode) {
+		n.later = func(args []string) bool { return args[0] == "BLPOP" && !refuses }
+		n.answer = func(args []string) (string, bool) { return "-DUNLINWAIT 1\r\n", args[0] == "BLPOP" }
+	})
+	blocks := func(line string) (cl *conn, id string) {
+		t.Helper()
+		cl = c.dial()
+		cl.send("CLIENT ID", line)
+		id = strings.TrimPrefix(cl.reply(), ":")
+		eventually(t, "it waits", func() bool { return c.stats().Blocked == 1 })
+		return cl, id
+	}
+	begun := time.Now()
+	cl, _ := blocks("BLPOP k 0.5")
+	cl.want("*-1")
+	if took := time.Since(begun); took < 500*time.Millisecond {
+		t.Errorf("its time was up after %v", took)
+	}
+	for how, want := range map[string]string{"": "*-1", " ERROR": "-UNBLOCKED client unblocked via CLIENT UNBLOCK"} {
+		cl, id := blocks("BLPOP k 0")
+		admin.send("CLIENT UNBLOCK " + id + how)
+		admin.want(":1")
+		cl.want(want)
+	}
+	cl, _ = blocks("BLPOP k 0")
+	cl.Close()
+	eventually(t, "the client is forgotten", func() bool { return c.stats().Blocked == 0 })
+
+	cl, _ = blocks("BLPOP k 100")
+	begun = time.Now()
+	eventually(t, "it outlives the patience", func() bool { return time.Since(begun) > 4*patience })
+	n.set(func(*fakeNode) { refuses = false })
+	n.waiting(1)
+	n.mu.Lock()
+	if got := n.pending[0].args; len(got) != 3 || !strings.HasPrefix(got[2], "9") {
+		t.Errorf("it is sent as %q in the end", got)
+	}
+	n.mu.Unlock()
+	n.complete(0, "*2\r\n$1\r\nk\r\n$1\r\ne\r\n")
+	cl.want("*2 $1 k $1 e")
 }

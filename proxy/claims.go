@@ -239,6 +239,9 @@ func (c *claiming) stop() {
 	}
 }
 
+// popLimit is how long a pop from a key that is ready waits there, or to be sent: then the key is claimed again.
+const popLimit = time.Millisecond
+
 // pop pops from the key that is ready, as if the client had named no other. Its limit is short, and
 // only one that is not 0.
 func (c *claiming) pop() {
@@ -260,7 +263,7 @@ func (c *claiming) pop() {
 	}
 	c.Pop(s.laneFor(len(raw), false))
 	r := order.Request{Session: &s.Session, Seq: c.seq, Origin: s.origin(s.partitionOf(key))}
-	s.Block(w.loop.Now())
+	s.Block(c.seq, popLimit, w.loop.Now())
 	if p, ok := w.order.Submit(&s.Session, r, raw, w.loop.Now()); !ok {
 		w.order.Park(r, raw, w.loop.Now())
 	} else if p != nil {

@@ -61,6 +61,7 @@ func (c *claiming) read(ready []int) {
 		}
 	}
 	c.Pop(c.s.laneFor(0, false))
+	c.s.Block(c.seq, popLimit, c.s.w.loop.Now())
 	c.s.scatter(c.seq, args, 0)
 	c.Popped()
 }

@@ -124,6 +124,10 @@ func (w *worker) do(a *order.Action) {
 		if s, ok := a.Session.Owner.(*client); ok {
 			s.progress()
 		}
+	case order.WaitParked:
+		if s := a.Session.Owner.(*client); s.blocking { // otherwise it is being submitted, see forwardBlocking
+			s.blocked()
+		}
 	case order.Arm:
 		if w.retryTimer != nil {
 			w.retryTimer.Stop()
@@ -143,13 +147,15 @@ func (w *worker) do(a *order.Action) {
 	}
 }
 
-// failed answers a request with an error. A reply to a disconnected client does not count as lost.
+// failed answers a request without the reply of a node. A reply to a disconnected client does not count as lost.
 func (w *worker) failed(a *order.Action) {
 	r := &a.Request
 	s, ofClient := r.Session.Owner.(*client)
 	reply := errParkedLong
 	switch a.Outcome {
 	case order.TooLate:
+	case order.WaitOver:
+		reply = s.waitOver()
 	case order.NoMemory:
 		reply = errNotParked
 	case order.Unknown:

@@ -17,7 +17,7 @@ const (
 	Close
 	// Write: write what Pipe has queued.
 	Write
-	// Fail: answer Request with an error, by Outcome.
+	// Fail: answer Request as Outcome says, mostly with an error.
 	Fail
 	// Undone: tell the Asker that is Request's Part.
 	Undone
@@ -29,6 +29,8 @@ const (
 	Watch
 	// Refresh: a node knows a newer table.
 	Refresh
+	// WaitParked: the blocking command of Session waits to be sent.
+	WaitParked
 	// ClaimPop: have Session pop from the keys of Claims.AppendPopped, by Claims.Pop, Submit and
 	// Claims.Popped. If the pop finds nothing, call Claims.GoOn.
 	ClaimPop
@@ -41,7 +43,7 @@ const (
 	ClaimArm
 )
 
-// Outcome is why a request ends without a reply.
+// Outcome is why a request ends without the reply of a node.
 type Outcome uint8
 
 const (
@@ -52,6 +54,9 @@ const (
 	NoMemory
 	// Unknown: a node may have executed it, and it must not be executed twice.
 	Unknown
+	// WaitOver: it is a blocking command whose time is up, or that was canceled, while no node had it. Answer null,
+	// as if it had found nothing.
+	WaitOver
 )
 
 // Action is one thing that the shell does for a Machine.

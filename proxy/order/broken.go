@@ -22,6 +22,8 @@ type Broken struct {
 	ForgetAges   bool // claims do not say how long their command has waited
 	ForgetLimits bool // do not end a command with claims when its time is up
 	ForgetIDs    bool // a $ does not keep the ID that a node said it is
+
+	ForgetDeadlines bool // park blocking commands as others, and send them again with all of their time
 }
 
 func (b *Broken) repeatsOld() bool    { return b != nil && b.RepeatOld }
@@ -43,3 +45,5 @@ func (b *Broken) forgetsUndone() bool { return b != nil && b.ForgetUndone }
 func (b *Broken) forgetsAges() bool   { return b != nil && b.ForgetAges }
 func (b *Broken) forgetsLimits() bool { return b != nil && b.ForgetLimits }
 func (b *Broken) forgetsIDs() bool    { return b != nil && b.ForgetIDs }
+
+func (b *Broken) forgetsDeadlines() bool { return b != nil && b.ForgetDeadlines }

@@ -95,7 +95,7 @@ func (k *claimed) pop() (behind string) {
 	places := k.c.AppendPopped(nil)
 	key := k.c.want.Keys[places[0]]
 	raw := request("BLPOP", string(key), "0.001")
-	k.s.Block(k.now)
+	k.s.Block(1, time.Millisecond, k.now)
 	r := Request{Session: k.s, Seq: 1, Origin: Origin{Partition: ring.PartitionOf(key)}}
 	if _, ok := k.Submit(k.s, r, raw, k.now); !ok {
 		k.t.Fatal("the pipe is full")

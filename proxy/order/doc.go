@@ -53,7 +53,7 @@
 //     requests, transactions below ring.OfferLevel, and all that is slow at nodes that do not answer
 //     later, may take LargePatience times as long.
 //   - A parked request is given up after Config.Patience, counted from when its node could last be
-//     reached.
+//     reached. A blocking command has a deadline, or none, however often and for however long it is parked.
 //   - The bytes of a parked request are charged to its session before they are copied. Without memory
 //     for them the request fails.
 //   - The buffers of all pipes of a process stay within Config.Room, apart from 16 KiB a pipe. Beyond

@@ -158,11 +158,7 @@ func (m *Machine) RefusedLater(p *Pipe, token uint64, why Refusal, now time.Dura
 	if m.broken.uncountsDeferred() && !d.asks {
 		d.Session.remote++
 	}
-	raw := d.raw
-	if !d.asks && isBlocking(words(raw)) {
-		raw = d.timeLeft(now)
-	}
-	m.refused(p, &d.Request, raw, d.body, why, now)
+	m.refused(p, &d.Request, d.raw, d.body, why, now)
 	m.passOn(&d)
 	return true
 }

@@ -78,6 +78,12 @@ func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
 		release(body)
 		return
 	}
+	waits := m.waitsItself(r)
+	if waits && s.wait.canceled {
+		release(body)
+		m.fail(r, s.wait.why)
+		return
+	}
 	if !s.Owner.Keep(parkedBytes(raw, body)) {
 		release(body)
 		m.notParked(r)
@@ -93,6 +99,9 @@ func (m *Machine) keep(r *Request, raw []byte, body Body, now time.Duration) {
 	m.note(s)
 	s.parked = append(s.parked, parked{*r, raw, body})
 	m.arm()
+	if waits {
+		m.act(Action{Kind: WaitParked, Session: s})
+	}
 }
 
 // notParked fails a request for which there is no memory.
@@ -126,22 +135,35 @@ func (m *Machine) retry(s *Session, now time.Duration) {
 	}
 }
 
-// giveUp fails the requests that were parked for longer than the patience.
+// giveUp ends the requests that were parked for longer than the patience, and a blocking command whose time is up.
 func (m *Machine) giveUp(s *Session, now time.Duration) {
 	s.parked = slices.DeleteFunc(s.parked, func(h parked) bool {
-		if now-h.since <= m.patience {
+		switch w := &s.wait; {
+		case m.waitsItself(&h.Request):
+			if w.deadline == 0 || now < w.deadline {
+				return false
+			}
+			m.abandon(&h, WaitOver)
+		case now-h.since <= m.patience:
 			return false
-		}
-		h.let()
-		release(h.body)
-		if h.begun {
-			m.fail(&h.Request, Unknown)
-		} else {
-			m.Counts.ParkedTooLong++
-			m.fail(&h.Request, TooLate)
+		default:
+			if !h.begun {
+				m.Counts.ParkedTooLong++
+			}
+			m.abandon(&h, TooLate)
 		}
 		return true
 	})
+}
+
+// abandon ends a parked request that will not be sent any more.
+func (m *Machine) abandon(h *parked, why Outcome) {
+	h.let()
+	release(h.body)
+	if h.begun {
+		why = Unknown
+	}
+	m.fail(&h.Request, why)
 }
 
 // resend reports whether a parked request was sent.
@@ -159,7 +181,7 @@ func (m *Machine) resend(h *parked, now time.Duration) bool {
 	if p == nil {
 		return false
 	}
-	m.send(p, &h.Request, h.raw, h.body)
+	m.send(p, &h.Request, m.timed(h, now), h.body)
 	m.act(Action{Kind: Write, Pipe: p})
 	return true
 }
@@ -252,13 +274,18 @@ func (m *Machine) note(s *Session) {
 	}
 }
 
-// arm schedules the next retry of all parked requests. The pause grows from one to the next.
+// arm schedules the next retry of all parked requests. The pause grows from one to the next, and with the sessions
+// that are to be looked at then: blocking commands may be parked for hours.
 func (m *Machine) arm() {
 	if !m.armed {
 		m.armed = true
-		m.act(Action{Kind: Arm, After: m.retryPause})
+		m.act(Action{Kind: Arm, After: m.retryPause + time.Duration(len(m.parking)/sessionsPerMilli)*time.Millisecond})
 	}
 }
+
+// sessionsPerMilli is for how many sessions with parked requests the pause is a millisecond longer: trying them again
+// takes about a tenth of that.
+const sessionsPerMilli = 1000
 
 // RetryTimer is the event that the time of the last Arm has passed.
 func (m *Machine) RetryTimer(now time.Duration) {

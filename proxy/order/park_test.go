@@ -48,7 +48,7 @@ func (h *shell) run() {
 				a.Pipe.Wrote(len(a.Pipe.Queued()))
 			case Fail:
 				h.failed = append(h.failed, a.Outcome)
-			case Close, Undone, Proceed, Arm, Watch, Refresh:
+			case Close, Undone, Proceed, Arm, Watch, Refresh, WaitParked:
 			}
 		}
 	}

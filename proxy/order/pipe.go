@@ -313,7 +313,7 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 		m.markReplaced(&queue, buf, base, begin, sent)
 	}
 	m.returnDeferred(p, list, since, now)
-	m.returnWaits(p, waits, since, now)
+	m.returnWaits(p, waits, now)
 	for queue.len() > 0 {
 		r := *queue.front()
 		queue.pop()

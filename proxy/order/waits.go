@@ -22,27 +22,59 @@ import (
 // When its partition moves, the node refuses it, and it goes to the next owner with the time that is left.
 // When its pipe breaks, a pop is sent again: an element that it has popped since is lost with the
 // pipe, as with a connection to Redis. What moves an element fails then, because it may have done so.
+//
+// While no node can take it, it waits parked: until its time is up, by the deadline of the session, and not for
+// Config.Patience. Whoever cancels it then ends it at once.
 
-// waiting is where a session's blocking command waits.
+// waiting is the wait of a session's blocking command.
 type waiting struct {
-	pipe     *Pipe // nil: at no node
-	token    uint64
-	begun    time.Duration // since when the time of the command runs as its bytes have it
+	pipe     *Pipe         // at whose node it waits; nil: at none
+	token    uint64        // there
+	seq      uint64        // of the command
+	on       bool          // there is one, or there was
+	deadline time.Duration // 0: none
 	canceled bool          // nobody wants to wait any more
-	told     bool          // the node knows that
+	why      Outcome       // of a canceled command that no node has
+	told     bool          // the node knows that it is canceled
 }
 
-// Block notes that the session has just submitted a blocking command. It must send nothing else before
-// that is answered.
-func (s *Session) Block(now time.Duration) { s.wait = waiting{begun: now} }
+// of reports whether a request is the blocking command, or a part of that.
+func (w *waiting) of(r *Request) bool { return w.on && r.Seq == w.seq && !r.asks }
+
+// waitsItself reports whether a request is a blocking command of its session, whose wait goes on while it is parked.
+func (m *Machine) waitsItself(r *Request) bool {
+	return r.Session.wait.of(r) && !m.broken.forgetsDeadlines()
+}
+
+// Block notes that the session is about to submit its command seq, a blocking one that waits for up to limit, 0 for
+// ever. The session must send nothing else before that is answered.
+func (s *Session) Block(seq uint64, limit, now time.Duration) {
+	s.wait = waiting{seq: seq, on: true, why: WaitOver}
+	if limit > 0 {
+		s.wait.deadline = now + limit
+	}
+}
 
 // Waits reports whether the session's blocking command waits at a node.
 func (s *Session) Waits() bool { return s.wait.pipe != nil }
 
-// CancelWait has the node end the wait of the session's blocking command, as soon as the command waits.
-// The completion comes all the same: an error, or the reply if the node has served the command.
+// WaitsParked reports whether the session's blocking command waits to be sent.
+func (s *Session) WaitsParked() bool {
+	return slices.ContainsFunc(s.parked, func(h parked) bool { return s.wait.of(&h.Request) })
+}
+
+// CancelWait ends the wait of the session's blocking command: at once with WaitOver if that is parked, otherwise as
+// soon as a node can be told. The completion comes all the same then: an error, or the reply if the node has served
+// the command.
 func (m *Machine) CancelWait(s *Session) {
 	s.wait.canceled = true
+	s.parked = slices.DeleteFunc(s.parked, func(h parked) bool {
+		if !m.waitsItself(&h.Request) {
+			return false
+		}
+		m.abandon(&h, s.wait.why)
+		return true
+	})
 	if p := s.wait.pipe; p != nil && p.state == open && !s.wait.told {
 		s.wait.told = true
 		m.Tell(p, member.AppendCancel(nil, s.wait.token))
@@ -97,7 +129,6 @@ func (m *Machine) await(p *Pipe, d *deferred, ids []byte) {
 	}
 	s := d.Session
 	p.later.waits[d.token] = d
-	d.since = 0 // it has found a node: if it comes back, patience begins anew
 	if of, ok := d.Part.(Claimant); ok {
 		if d.charged = !s.closed && s.Owner.Keep(len(d.raw)); d.charged {
 			of.Waits(p, d.token, ids)
@@ -107,7 +138,7 @@ func (m *Machine) await(p *Pipe, d *deferred, ids []byte) {
 		return
 	}
 	if d.charged = !s.closed && s.Owner.Keep(len(d.raw)); !d.charged {
-		s.wait.canceled = true
+		s.wait.canceled, s.wait.why = true, NoMemory
 	}
 	s.wait.pipe, s.wait.token, s.wait.told = p, d.token, false
 	if s.wait.canceled {
@@ -138,19 +169,16 @@ func (d *deferred) endWait() {
 }
 
 // returnWaits decides about the blocking commands that waited on a pipe that broke.
-func (m *Machine) returnWaits(p *Pipe, waits map[uint64]*deferred, since, now time.Duration) {
+func (m *Machine) returnWaits(p *Pipe, waits map[uint64]*deferred, now time.Duration) {
 	for _, token := range slices.Sorted(maps.Keys(waits)) {
 		d := waits[token]
-		if d.endWait(); d.since == 0 {
-			d.since = since
-		}
-		if d.asks {
+		if d.endWait(); d.asks {
 			m.undone(&d.Request, nil, nil, now)
 		} else if args := words(d.raw); moves(args) {
 			m.returned(&d.Request, d.raw, d.body, p, true, now)
 		} else {
 			m.strayed(d.Session, p)
-			m.undone(&d.Request, d.timeLeft(now), nil, now)
+			m.undone(&d.Request, d.raw, nil, now)
 		}
 	}
 }
@@ -158,26 +186,26 @@ func (m *Machine) returnWaits(p *Pipe, waits map[uint64]*deferred, since, now ti
 // moves reports whether a blocking command stores what it pops.
 func moves(args [][]byte) bool { return command.Row(args).Flags&command.DenyOOM != 0 }
 
-// timeLeft returns the bytes of a blocking command with the time that is left of its limit.
-func (d *deferred) timeLeft(now time.Duration) []byte {
-	w := &d.Session.wait
-	waited := now - w.begun
-	w.begun = now
-	args := words(d.raw)
+// timed returns the bytes of a parked request as they are to be sent now: a blocking command has the time that is left
+// until its deadline.
+func (m *Machine) timed(h *parked, now time.Duration) []byte {
+	deadline := h.Session.wait.deadline
+	if h.body != nil || deadline == 0 || !m.waitsItself(&h.Request) {
+		return h.raw
+	}
+	args := words(h.raw)
 	at, unit := command.Row(args).Limit(args)
-	limit, err := strconv.ParseFloat(string(args[at]), 64)
-	if err != nil || limit == 0 {
-		return d.raw
+	if at == 0 {
+		return h.raw // it looks at keys that a claim has found ready
 	}
 	args = slices.Clone(args)
-	if left := limit - waited.Seconds()/unit.Seconds(); unit == time.Millisecond {
-		args[at] = strconv.AppendInt(nil, max(1, int64(left)), 10)
+	if left := deadline - now; unit == time.Millisecond {
+		args[at] = strconv.AppendInt(nil, max(1, int64((left+unit-1)/unit)), 10)
 	} else {
-		args[at] = strconv.AppendFloat(nil, max(leastWait, left), 'f', 6, 64)
+		args[at] = strconv.AppendFloat(nil, max(leastWait, left.Seconds()), 'f', 6, 64)
 	}
 	return resp.AppendRequest(nil, args...)
 }
 
-// leastWait is how many seconds a command waits that is sent again when its time is up: 0 would be for
-// ever.
+// leastWait is how many seconds a command waits at least that is sent again: 0 would be for ever.
 const leastWait = 0.001

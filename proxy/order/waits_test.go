@@ -1,6 +1,7 @@
 package order
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,12 +9,12 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/member"
 )
 
-// waits has a session's blocking command wait at the node of the pipe, by a token.
-func (h *shell) waits(p *Pipe, token uint64, words ...string) *Session {
+// waits has a session's blocking command wait at the node of the pipe, by a token, for up to a limit.
+func (h *shell) waits(p *Pipe, token uint64, limit time.Duration, words ...string) *Session {
 	h.t.Helper()
 	s := &Session{Owner: noOwner{}}
+	s.Block(1, limit, h.now)
 	h.send(s, common, 1, 1, request(words...))
-	s.Block(h.now)
 	if !h.Later(p, token, h.settles) || !s.Waits() || s.Outstanding() != 1 {
 		h.t.Fatal("the command does not wait")
 	}
@@ -26,7 +27,7 @@ func TestWaitsHinderNobody(t *testing.T) {
 	p := h.opened(common)
 	const many = 2 * member.MaxLater
 	for token := range uint64(many) {
-		h.waits(p, token+1, "BLPOP", "k", "0")
+		h.waits(p, token+1, 0, "BLPOP", "k", "0")
 	}
 	if h.send(&Session{Owner: noOwner{}}, common, 1, 1, request("SET", "k", "v")) != p {
 		t.Error("a write is kept back")
@@ -43,25 +44,94 @@ func TestWaitsHinderNobody(t *testing.T) {
 	}
 }
 
-// TestWaitsFollowTheirPartition: a refused command is sent again, with the time that is left.
+// TestWaitsFollowTheirPartition: a refused command is sent again, with the time that is left then.
 func TestWaitsFollowTheirPartition(t *testing.T) {
-	for _, c := range []struct{ line, want string }{
-		{"BLPOP k 10", "BLPOP k 7.500000"},
-		{"BLPOP k 0", "BLPOP k 0"},
-		{"BZMPOP 2 1 k MIN", "BZMPOP 0.001000 1 k MIN"},
-		{"XREAD BLOCK 5000 STREAMS k 5", "XREAD BLOCK 2500 STREAMS k 5"},
-		{"XREADGROUP BLOCK 1 GROUP block 7 STREAMS k >", "XREADGROUP BLOCK 1 GROUP block 7 STREAMS k >"},
-		{"XREAD BLOCK 0 STREAMS k 5", "XREAD BLOCK 0 STREAMS k 5"},
+	for _, c := range []struct {
+		line  string
+		limit time.Duration
+		want  string
+	}{
+		{"BLPOP k 10", 10 * time.Second, "BLPOP k 5.000000"},
+		{"BLPOP k 0", 0, "BLPOP k 0"},
+		{"BZMPOP 5.0001 1 k MIN", 5000100 * time.Microsecond, "BZMPOP 0.001000 1 k MIN"},
+		{"XREAD BLOCK 7000 STREAMS k 5", 7 * time.Second, "XREAD BLOCK 2000 STREAMS k 5"},
+		{"XREADGROUP BLOCK 5001 GROUP block 7 STREAMS k >", 5001 * time.Millisecond, "XREADGROUP BLOCK 1 GROUP block 7 STREAMS k >"},
+		{"XREAD BLOCK 0 STREAMS k 5", 0, "XREAD BLOCK 0 STREAMS k 5"},
 	} {
 		h := newShell(t)
 		p := h.opened(common)
-		s := h.waits(p, 1, strings.Fields(c.line)...)
+		s := h.waits(p, 1, c.limit, strings.Fields(c.line)...)
 		h.now += 2500 * time.Millisecond
-		if !h.RefusedLater(p, 1, Refusal{}, h.now) || s.Waits() || len(s.parked) != 1 {
+		if !h.RefusedLater(p, 1, Refusal{}, h.now) || s.Waits() || !s.WaitsParked() {
 			t.Fatalf("%s is not parked", c.line)
 		}
-		if want := string(request(strings.Fields(c.want)...)); string(s.parked[0].raw) != want {
-			t.Errorf("%s goes on as %q, want %q", c.line, s.parked[0].raw, want)
+		h.now += 2500 * time.Millisecond
+		h.RetryTimer(h.now)
+		want := string(request(strings.Fields(c.want)...))
+		if got := string(p.Queued()); !strings.HasSuffix(got, want) || s.WaitsParked() {
+			t.Errorf("%s goes on as %q, want %q", c.line, got, want)
+		}
+	}
+}
+
+// TestParkedWaitsEndInTime: a command that no node can take waits until its deadline, however often it waited at a node
+// before, and for ever without one.
+func TestParkedWaitsEndInTime(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		for _, limit := range []time.Duration{0, 5 * time.Second, time.Hour} {
+			h := newShell(t)
+			p := h.opened(common)
+			var s *Session
+			begun := h.now
+			if first { // it was never at a node
+				h.Lost(p, ErrNodeGone, h.now)
+				p.Node.gone = true
+				s = &Session{Owner: noOwner{}}
+				s.Block(1, limit, h.now)
+				h.send(s, common, 1, 1, request("BLPOP", "k", "x"))
+			} else {
+				s = h.waits(p, 1, limit, "BLPOP", "k", "x")
+				h.now += 2 * time.Second
+				h.Lost(p, ErrNodeGone, h.now)
+				p.Node.gone = true
+			}
+			for h.now < begun+limit-time.Second || limit == 0 && h.now < begun+10*h.patience {
+				h.now += time.Second / 2
+				h.retryParked(h.now)
+				h.run()
+			}
+			if !s.WaitsParked() || len(h.failed) > 0 {
+				t.Errorf("limit %v: it has ended after %v: %v", limit, h.now-begun, h.failed)
+			}
+			if limit == 0 {
+				continue
+			}
+			h.now = begun + limit
+			h.retryParked(h.now)
+			h.run()
+			if !slices.Equal(h.failed, []Outcome{WaitOver}) || s.Outstanding() > 0 {
+				t.Errorf("limit %v: its end is %v, want WaitOver", limit, h.failed)
+			}
+		}
+	}
+}
+
+// TestCancelParked: a command that no node has ends at once, also if it is canceled just before it comes back.
+func TestCancelParked(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		h := newShell(t)
+		p := h.opened(common)
+		s := h.waits(p, 1, 0, "BLPOP", "k", "0")
+		if early {
+			h.CancelWait(s)
+		}
+		h.RefusedLater(p, 1, Refusal{}, h.now)
+		if !early {
+			h.CancelWait(s)
+		}
+		h.run()
+		if !slices.Equal(h.failed, []Outcome{WaitOver}) || s.Outstanding() > 0 || s.WaitsParked() {
+			t.Errorf("its end is %v, want WaitOver", h.failed)
 		}
 	}
 }
@@ -70,7 +140,7 @@ func TestWaitsFollowTheirPartition(t *testing.T) {
 func TestWaitsOfABrokenPipe(t *testing.T) {
 	h := newShell(t)
 	p := h.opened(common)
-	pop, move := h.waits(p, 1, "BRPOP", "k", "0"), h.waits(p, 2, "BLMOVE", "k", "l", "LEFT", "LEFT", "0")
+	pop, move := h.waits(p, 1, 0, "BRPOP", "k", "0"), h.waits(p, 2, 0, "BLMOVE", "k", "l", "LEFT", "LEFT", "0")
 	h.Lost(p, ErrSilent, h.now)
 	var failed []*Session
 	for _, a := range h.Actions() {
@@ -83,33 +153,11 @@ func TestWaitsOfABrokenPipe(t *testing.T) {
 	}
 }
 
-// TestPatienceBeginsAnewWithEachWait: a command that was parked, and waits then, is parked for the whole patience again
-// when its node dies.
-func TestPatienceBeginsAnewWithEachWait(t *testing.T) {
-	h := newShell(t)
-	p := h.opened(common)
-	s := &Session{Owner: noOwner{}}
-	h.now = h.patience
-	h.send(s, common, 1, 1, request("BLPOP", "k", "0"))
-	s.Block(h.now)
-	p.Front().since = 1 // it was parked until now
-	h.Later(p, 1, nil)
-	if !s.Waits() {
-		t.Fatal("it does not wait")
-	}
-	h.Lost(p, ErrNodeGone, h.now)
-	h.now += h.patience / 2
-	h.RetryTimer(h.now)
-	if len(s.parked) != 1 {
-		t.Errorf("it is given up %v after its node died, the patience is %v", h.patience/2, h.patience)
-	}
-}
-
 // TestCancelWait: the node is told once, or as soon as the command waits.
 func TestCancelWait(t *testing.T) {
 	h := newShell(t)
 	p := h.opened(common)
-	s := h.waits(p, 7, "BLPOP", "k", "0")
+	s := h.waits(p, 7, 0, "BLPOP", "k", "0")
 	h.CancelWait(s)
 	h.CancelWait(s)
 	if got, want := string(p.Queued()), string(member.AppendCancel(nil, 7)); got != want {
@@ -118,8 +166,8 @@ func TestCancelWait(t *testing.T) {
 	p.Wrote(len(p.Queued()))
 	p.Pop()
 	early := &Session{Owner: noOwner{}}
+	early.Block(1, 0, h.now)
 	h.send(early, common, 1, 1, request("BLPOP", "k", "0"))
-	early.Block(h.now)
 	h.CancelWait(early)
 	if len(p.Queued()) > 0 {
 		t.Error("the node is told of a command that does not wait")
@@ -139,7 +187,7 @@ func TestWaitsMeanWhatTheyMeant(t *testing.T) {
 		h := newShell(t)
 		p := h.opened(common)
 		h.settles = []byte("7-0 0-0")
-		s := h.waits(p, 1, strings.Fields("XREAD BLOCK 0 STREAMS {$}$ {$}k {$}$ $ 5 $")...)
+		s := h.waits(p, 1, 0, strings.Fields("XREAD BLOCK 0 STREAMS {$}$ {$}k {$}$ $ 5 $")...)
 		end(h, p)
 		if len(s.parked) != 1 {
 			t.Fatalf("%s: it is not parked", why)

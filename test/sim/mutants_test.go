@@ -66,8 +66,8 @@ var broken = []brokenRule{
 		r.ownership.IgnoreAbsence, r.hard, r.overflows, r.restless = true, true, true, true
 	}, []mischief{stops}},
 	{"give a claim no turn", func(r *options) { r.noTurns, r.claims = true, true }, nil},
-	{"pop where a claim has its turn", func(r *options) { // hardly any history shows it, but one of before another rule
-		r.ignoreTurns, r.claims, r.order.RepeatOld, r.setsAgain = true, true, true, true
+	{"pop where a claim has its turn", func(r *options) { // hardly any history shows it, but one of before other rules
+		r.ignoreTurns, r.claims, r.order.RepeatOld, r.setsAgain, r.order.ForgetDeadlines, r.anyTime = true, true, true, true, true, true
 	}, nil},
 	{"end the turn of a claim ahead of the pop", func(r *options) { r.order.PassEarly, r.claims = true, true }, nil},
 	{"end the turn of a claim whose pop is parked", func(r *options) {
@@ -76,13 +76,14 @@ var broken = []brokenRule{
 	{"do not claim again what came back", func(r *options) { r.order.ForgetUndone, r.claims = true, true }, nil},
 	{"claim again without an age", func(r *options) { r.order.ForgetAges, r.claims = true, true }, nil},
 	{"do not end a command with claims in time", func(r *options) { r.order.ForgetLimits, r.claims = true, true }, nil},
+	{"forget for how long a command waits that no node has", func(r *options) { r.order.ForgetDeadlines, r.claims = true, true }, nil},
 	{"let $ mean another ID when it is claimed again", func(r *options) { r.order.ForgetIDs, r.reads = true, true }, nil},
 	{"let $ mean another ID when a read is sent again", func(r *options) {
 		r.order.ForgetIDs, r.reads, r.alone, r.restless = true, true, true, true
 	}, []mischief{joins, leaves, resets}},
 	{"serve one of those who wait for an entry", func(r *options) { r.oneReader, r.reads, r.restless = true, true, true }, nil},
 	{"take an element that is moved before it is stored", func(r *options) {
-		r.takeFirst, r.claims, r.moves, r.restless, r.hard = true, true, true, true, true
+		r.takeFirst, r.claims, r.moves, r.restless, r.hard, r.order.ForgetDeadlines, r.anyTime = true, true, true, true, true, true, true
 	}, []mischief{crashes, stops}},
 	{"move elements between lists that others use", func(r *options) { r.moveUnheld, r.claims, r.moves = true, true, true }, nil},
 	{"follow a channel while the owner before may have more", func(r *options) { r.followEarly, r.channels, r.busy = true, true, true }, []mischief{joins, leaves}},

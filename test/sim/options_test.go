@@ -57,6 +57,7 @@ type rules struct {
 	splitUnits   bool // the effects of a transaction reach copies one by one
 	noTurns      bool // a claim that is told that it is ready has no turn
 	setsAgain    bool // SETs may be executed again behind later ones
+	anyTime      bool // blocking commands may be answered late
 	ignoreTurns  bool // who is woken for one of its keys pops from another one where a claim has its turn
 	noReturns    bool // proxies keep what they have popped for a client that is gone
 	moveUnheld   bool // others use lists between which an element is moved

@@ -92,7 +92,11 @@ func (x *proxy) do(a order.Action) {
 		x.write(a.Pipe)
 	case order.Fail:
 		s := a.Request.Session.Owner.(*session)
-		s.deliver(x.commands[int(a.Request.Seq)], failed{})
+		var reply any = failed{}
+		if a.Outcome == order.WaitOver {
+			reply = nothing{}
+		}
+		s.deliver(x.commands[int(a.Request.Seq)], reply)
 	case order.Undone:
 		a.Request.Part.(order.Asker).Undone()
 	case order.Proceed:

@@ -42,9 +42,11 @@ var pinned = []struct {
 		func(o *options) { o.only, o.busy = []mischief{proxyCuts}, true },
 		func(o *options) { o.order.ForgetStrays = true }},
 	{250, "a node that slept confirms its table with a newcomer that has it from this node",
-		func(o *options) { o.claims, o.order.RepeatOld, o.setsAgain = true, true, true },
+		func(o *options) {
+			o.claims, o.order.RepeatOld, o.setsAgain, o.order.ForgetDeadlines, o.anyTime = true, true, true, true, true
+		},
 		func(o *options) { o.office.AskNewcomers = true }},
-	{613, "nodes that are not seen count for a table from before the sides of a split parted",
+	{73, "nodes that are not seen count for a table from before the sides of a split parted",
 		func(o *options) { o.claims = true },
 		func(o *options) { o.office.CountLost = true }},
 	{226, "a node that slept takes a newcomer's answer for that of the dead node whose address it has",
@@ -53,7 +55,7 @@ var pinned = []struct {
 	{205, "a node that stood still shows what it published before once more, when a channel is to come back and then does not",
 		func(o *options) { o.claims, o.channels = true, true },
 		func(o *options) { o.keepUnhanded = true }},
-	{57, "what a node held when it died counts as handed over, and the copy of it is dropped",
+	{3017, "what a node held when it died counts as handed over, and the copy of it is dropped",
 		func(o *options) { o.restless, o.copies = true, 2 },
 		func(o *options) { o.ownership.ForgetHeld = true }},
 	{1, "a node that slept serves again what those have served who are gone",
