@@ -81,6 +81,7 @@ type Proxy struct {
 	cached      atomic.Pointer[Stats] // a sample, at most sampleEvery old
 	slow        figures.SlowLog
 	dividers    dividers
+	visiting    sync.WaitGroup                // goroutines that visit all clients: one, and those of UNBLOCK
 	subscribers atomic.Pointer[pubsub.Limits] // what subscribers may leave unread
 	base        atomic.Pointer[Stats]         // the counters at the last CONFIG RESETSTAT; nil: there was none
 
@@ -257,6 +258,7 @@ func (p *Proxy) Close() error {
 	p.draining.Store(true)
 	err := errors.Join(p.stopListening(), p.stopWorkers())
 	p.dividers.all.Wait() // they read what loops have read
+	p.visiting.Wait()
 	return err
 }
 
