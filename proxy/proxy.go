@@ -103,7 +103,7 @@ func Start(cfg Config) (*Proxy, error) {
 		return nil, fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err)
 	}
 	p.newSession(listener)
-	p.monitors = monitor.New(cfg.Group.Loops())
+	p.monitors = monitor.New(cfg.Group.Loops(), cfg.Buffers)
 	p.workers = make([]*worker, len(cfg.Group.Loops()))
 	if err := cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()] = newWorker(p, l) }); err != nil {
 		return nil, fmt.Errorf("cannot start the proxy's workers: %w", err)
