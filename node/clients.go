@@ -1,20 +1,13 @@
 package node
 
 import (
+	"context"
+
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
-
-// clients yields the clients of the worker's loop, without members.
-func (w *worker) clients(yield func(session.Client) bool) {
-	for cn := range w.conns {
-		if cn.pipe == nil && !cn.peer && !yield(cn) {
-			return
-		}
-	}
-}
 
 // StateNow returns the state with the present sizes of the buffers, and what has passed.
 func (cn *conn) StateNow() *session.State {
@@ -29,24 +22,78 @@ func (cn *conn) Kill() {
 	cn.Socket.Close(nil)
 }
 
-// everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the clients of all loops. A
-// goroutine visits the loops.
+// everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the clients of all loops. When it
+// is their turn, a goroutine visits the loops in rounds.
 func (r *request) everyone(action session.Action) {
-	n, cn := r.node, r.conn
-	about := session.NewEveryone(action, cn.State, r.Args, len(n.workers))
-	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.Now(), w.clients) }
+	cn := r.conn
+	about := session.NewEveryone(action, cn.State, r.Args, len(r.node.workers))
+	cn.visit = &visit{about: about}
 	if action == session.ActionPause {
-		visit = func(w *worker) { w.pause.Obey() }
-		visit(r.worker) // now, so that the requests behind PAUSE obey it
-	}
-	suicide := false
-	r.answerLaterThen(func() (reply []byte) {
-		if n.cfg.Group.Each(func(l *netloop.Loop) { visit(n.workers[l.Index()]) }) != nil {
-			return resp.AppendError(nil, exec.ErrBusy)
+		for _, w := range r.node.workers {
+			w.loop.Post(w.pause.Obey)
 		}
-		reply, suicide = about.Reply()
-		return reply
-	}, func() { cn.Closing = cn.Closing || suicide })
+	}
+	heap, suicide := r.Heap, false
+	r.gatherLater(visits, unkeyed, func(ctx context.Context, reply *exec.Gathered) {
+		if problem := cn.node.visitAll(ctx, about, heap, reply); problem != "" {
+			reply.End()
+			reply.Head = resp.AppendError(nil, problem)
+			return
+		}
+		reply.Head, suicide = about.Reply()
+	}, func() {
+		cn.visit = nil
+		cn.Socket.SetOther(cn.otherBytes())
+		cn.Closing = cn.Closing || suicide
+	})
+}
+
+// visit is a command of a connection that visits all clients, or waits for its turn.
+type visit struct {
+	about *session.Everyone
+	work  func() // carries it out
+}
+
+// begin carries the command out when it is its turn.
+func (v *visit) begin(n *Node, work func()) {
+	v.work = work
+	all := n.session.Visits()
+	all.Enter(v.about, func() {
+		n.goJob(func() {
+			defer all.Leave(v.about)
+			work()
+		})
+	})
+}
+
+// withdraw ends the command of a connection that is closed, if it waits: the work finds that the context has
+// ended. Otherwise the goroutine finds it.
+func (v *visit) withdraw(n *Node) {
+	if v != nil && v.work != nil && n.session.Visits().Withdraw(v.about) {
+		v.work()
+	}
+}
+
+// visitAll carries out a command on all clients. It gathers the lines of CLIENT LIST.
+func (n *Node) visitAll(ctx context.Context, about *session.Everyone, heap exec.Heap, reply *exec.Gathered) (problem string) {
+	for more := true; more; {
+		err := n.cfg.Group.Each(func(l *netloop.Loop) {
+			w := n.workers[l.Index()]
+			if about.IsPause() {
+				about.Pause(l.Index(), &w.pause)
+			} else {
+				about.Visit(l.Index(), l.Now(), &w.roster)
+			}
+		})
+		if err != nil || ctx.Err() != nil {
+			return exec.ErrBusy
+		}
+		var lines []byte
+		if lines, more = about.Gather(); !reply.Append(heap, lines) {
+			return exec.ErrOOM
+		}
+	}
+	return ""
 }
 
 // executeAside executes a request of a client that is paused, or that has switched off some

@@ -2,10 +2,15 @@ package node
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
 // TestClientInfoCounts: requests and bytes of the connection, whoever executes the requests.
@@ -51,4 +56,116 @@ func TestLargeRepliesThatAreNotWanted(t *testing.T) {
 	c.sendRaw([]byte("CLIENT REPLY SKIP\r\n"))
 	c.sendRaw(bigRequest(t, "SET {k} BIG", v[:1<<20])) // which is gathered
 	c.want("STRLEN {k}", "(integer) 1048576")
+}
+
+// manyIdle connects clients that say nothing but their long name.
+func manyIdle(t *testing.T, n *Node, clients int) {
+	t.Helper()
+	name := strings.Repeat("n", 1000)
+	for range clients {
+		c := dial(t, n.Addr())
+		c.send("CLIENT SETNAME " + name)
+	}
+	asks := dial(t, n.Addr())
+	deadline := time.Now().Add(replyTimeout)
+	for strings.Count(asks.do("CLIENT LIST"), " name="+name) < clients {
+		if time.Now().After(deadline) {
+			t.Fatal("not all clients have their name")
+		}
+	}
+}
+
+// posted is how many functions the loops have executed.
+func posted(n *Node) (all uint64) {
+	each := make([]uint64, len(n.workers))
+	_ = n.cfg.Group.Each(func(l *netloop.Loop) { each[l.Index()] = l.Stats().Posted })
+	for _, p := range each {
+		all += p
+	}
+	return all
+}
+
+// CLIENT LIST of many clients takes many turns of the loops, and not one. It is made in memory that is charged before
+// it is there, and without that it fails, but nothing else does.
+func TestClientListOfMany(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 64 << 20 })
+	const clients = 1500
+	manyIdle(t, n, clients)
+	c := dial(t, n.Addr())
+	before := posted(n)
+	list := c.do("CLIENT LIST")
+	if took := posted(n) - before; took < clients/32 {
+		t.Errorf("the loops take %d turns for %d clients", took, clients)
+	}
+	if got := strings.Count(list, " laddr="); got != clients+2 {
+		t.Errorf("%d clients are listed, want %d", got, clients+2)
+	}
+	used := n.conns.Load()
+	free := int64(0)
+	for step := int64(1 << 20); step >= 32<<10; {
+		if n.Charge(step) {
+			free += step
+		} else {
+			step /= 2
+		}
+	}
+	n.Refund(1 << 20)
+	free -= 1 << 20
+	if got := c.do("CLIENT LIST"); got != "(error) "+exec.ErrOOM {
+		t.Errorf("without memory for it, the list is %.100s", got)
+	}
+	c.want("PING", "PONG")
+	n.Refund(free)
+	if got := strings.Count(c.do("CLIENT LIST"), " laddr="); got != clients+2 {
+		t.Errorf("with memory again, %d clients are listed, want %d", got, clients+2)
+	}
+	c.want("PING", "PONG")
+	if now := n.conns.Load(); now > used+1<<20 {
+		t.Errorf("behind the lists, connections have %d bytes, and had %d", now, used)
+	}
+}
+
+// Many CLIENT LISTs are made one after the other. Those whose clients disconnect are not made.
+func TestManyClientLists(t *testing.T) {
+	n := startNode(t)
+	manyIdle(t, n, 300)
+	ready := make(chan bool)
+	begun := session.NewEveryone(session.ActionPause, n.session.NewState("", "", 0), words(t, "CLIENT UNPAUSE"), len(n.workers))
+	n.session.Visits().Enter(begun, func() { close(ready) })
+	<-ready // another command has its turn
+	var waiting []*client
+	for range 40 {
+		c := dial(t, n.Addr())
+		c.send("CLIENT LIST")
+		waiting = append(waiting, c)
+	}
+	eventually(t, "they wait", func() bool { return n.visiting(t) == 40 })
+	for _, c := range waiting[:20] {
+		_ = c.conn.(*net.TCPConn).SetLinger(0) // a client that merely sends no more may still read
+		c.conn.Close()
+	}
+	eventually(t, "those who have gone do not wait", func() bool { return n.visiting(t) == 20 })
+	dial(t, n.Addr()).want("CLIENT UNBLOCK 1", "(integer) 0") // which does not wait
+	n.session.Visits().Leave(begun)
+	for _, c := range waiting[20:] {
+		if got := strings.Count(string(c.read()), " laddr="); got < 300 {
+			t.Errorf("%d clients are listed", got)
+		}
+	}
+}
+
+// visiting is how many connections have commands that visit all clients.
+func (n *Node) visiting(t *testing.T) (all int) {
+	t.Helper()
+	each := make([]int, len(n.workers))
+	if err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		for cn := range n.workers[l.Index()].conns {
+			if cn.visit != nil && !cn.closed {
+				each[l.Index()]++
+			}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return sum(each)
 }

@@ -41,6 +41,7 @@ type conn struct {
 
 	tracker *tracking.Client // not nil: the client tracks
 	behind  []byte           // invalidations that wait for a reply
+	visit   *visit           // not nil: its command visits all clients
 	forgets bool             // behind its reply the client is to forget all
 
 	follows      []string // prefixes that its loop follows for it
@@ -304,6 +305,7 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 		cn.worker.blocked.reviewAll()
 	}
 	cn.dropJobs()
+	cn.visit.withdraw(cn.node)
 	cn.dropUpload()
 	cn.dropHeld()
 	cn.dropReserved()

@@ -80,6 +80,7 @@ const (
 	computes effort = iota // it needs a processor: it takes its turn in the crew
 	rests                  // the same for what only reads: it pauses while loops are strained, see exec.Step
 	waits                  // it waits for others
+	visits                 // it visits all clients, when it is its turn
 	yields                 // nothing: others of the loop have their turn, and no goroutine is needed
 	settles                // it waits for others, and what it changes does not depend on the connection
 	applies                // it applies a batch of another node, which sends one stream: nothing takes its turn before it
@@ -299,6 +300,8 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 			work()
 			return 0
 		})
+	case visits:
+		cn.visit.begin(n, work)
 	case waits, settles, applies:
 		n.goJob(work)
 	}

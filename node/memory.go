@@ -214,8 +214,8 @@ func (n *Node) Charge(bytes int64) bool { return connBudget{n}.Charge(bytes) }
 func (n *Node) Refund(bytes int64) { connBudget{n}.Refund(bytes) }
 
 // chargeParser charges what the parser keeps of a long request, which can be three times the
-// request, what an upload keeps of its other arguments, commands that are answered later,
-// subscriptions, and prefixes that are followed.
+// request, what an upload keeps of its other arguments, commands that are answered later
+// or visit all clients, subscriptions, and prefixes that are followed.
 func (cn *conn) chargeParser() {
 	if cn.parser.Overhead() > 0 {
 		cn.parser.Release()
@@ -227,6 +227,9 @@ func (cn *conn) chargeParser() {
 func (cn *conn) otherBytes() int {
 	n := connMemory + cn.parser.Overhead() + cn.State.OwnBytes() + cn.jobs.charge + cn.blockedCharge
 	n += cap(cn.behind) + cn.followCharge
+	if cn.visit != nil {
+		n += cn.visit.about.Bytes()
+	}
 	if cn.Upload != nil {
 		n += cn.Upload.Kept
 	}

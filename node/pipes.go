@@ -105,6 +105,7 @@ func authenticatePeer(r *request) {
 		return
 	}
 	r.conn.peer = true
+	r.worker.roster.Remove(r.conn.State)
 	r.conn.probation = false
 	r.conn.State.LeaveSlot()
 	r.conn.limitRequests()
@@ -194,6 +195,7 @@ func (cn *conn) becomePipe(p *pipe) {
 	cn.limitRequests()
 	cn.node.clients.Add(-1)
 	cn.node.session.Directory().Remove(cn.State.ID)
+	cn.worker.roster.Remove(cn.State)
 	if p.key.tracks {
 		cn.State.SetTracking(new(session.Tracking))
 	}

@@ -251,7 +251,7 @@ func Start(cfg Config) (*Node, error) {
 	n.startObedience()
 	n.startQuorum()
 	n.startReplication()
-	n.monitors = monitor.New(cfg.Group.Loops())
+	n.monitors = monitor.New(cfg.Group.Loops(), heapBudget{n})
 	n.broker = broker.New(heapBudget{n}.Charge, heapBudget{n}.Refund)
 	n.goJob(func() { n.events.run(n.ctx) })
 	for _, l := range cfg.Group.Loops() {

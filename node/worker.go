@@ -22,13 +22,14 @@ import (
 // worker is what a node keeps on one loop, to which it belongs.
 type worker struct {
 	exec.Worker
-	node  *Node
-	loop  *netloop.Loop
-	conns map[*conn]struct{}
-	rate  measure.Rate
-	times [command.NumIDs]*figures.Durations // of the commands that were timed
-	base  *statsBase                         // nil: CONFIG RESETSTAT was never called
-	feed  *monitor.Feed
+	node   *Node
+	loop   *netloop.Loop
+	conns  map[*conn]struct{}
+	roster session.Roster // of the clients among them
+	rate   measure.Rate
+	times  [command.NumIDs]*figures.Durations // of the commands that were timed
+	base   *statsBase                         // nil: CONFIG RESETSTAT was never called
+	feed   *monitor.Feed
 	// untilSample counts the inputs until the next one that is sampled.
 	untilSample int
 	hot         *measure.HotSketch
@@ -93,8 +94,8 @@ const (
 
 func (w *worker) startTimers() {
 	w.pause = session.Pauser{
-		Server: w.node.session, Clients: w.clients, Now: w.loop.Now,
-		After: func(d time.Duration, f func()) func() { return w.loop.After(d, f).Stop },
+		Server: w.node.session, Clients: &w.roster, Now: w.loop.Now,
+		After: func(d time.Duration, f func()) func() { return w.loop.After(d, f).Stop }, Post: w.loop.Post,
 	}
 	if w.node.ctx.Err() != nil {
 		return
@@ -112,6 +113,7 @@ func (w *worker) add(c *netloop.Conn) *conn {
 	cn.State.FD, cn.State.Loop, cn.State.Client = c.FD(), w.loop.Index(), cn
 	c.SetOther(connMemory)
 	w.conns[cn] = struct{}{}
+	w.roster.Add(cn.State)
 	w.Count.Connections++
 	w.node.clients.Add(1)
 	w.node.session.Directory().Add(cn.State.ID, cn)
@@ -121,6 +123,7 @@ func (w *worker) add(c *netloop.Conn) *conn {
 // remove forgets a connection.
 func (w *worker) remove(cn *conn) {
 	delete(w.conns, cn)
+	w.roster.Remove(cn.State)
 	w.node.session.Directory().Remove(cn.State.ID)
 	if cn.pipe == nil {
 		w.node.clients.Add(-1)

@@ -43,6 +43,7 @@ type client struct {
 
 	topics     *subscriber  // nil: it has never subscribed to anything
 	tracker    *tracker     // nil: it does not track
+	visit      *visit       // not nil: a command that visits all clients
 	redirected *heldBack    // not nil: others' invalidations, which wait for the end of a large reply
 	scripts    *scriptTurns // nil: it has never executed a script
 
@@ -383,6 +384,9 @@ func (s *client) OnClose(_ *netloop.Conn, err error) {
 	}
 	for len(s.fetches) > 0 {
 		s.fetches[0].end()
+	}
+	if s.visit != nil {
+		s.w.proxy.server.Visits().Withdraw(s.visit.about) // if it has begun, it finds that the session is closed
 	}
 	s.leaveTopics()
 	s.untrack()

@@ -1,20 +1,10 @@
 package proxy
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/session"
 )
-
-// clientsHere yields the clients of the worker's loop.
-func (w *worker) clientsHere(yield func(session.Client) bool) {
-	for _, s := range w.clients {
-		if !yield(s) {
-			return
-		}
-	}
-}
 
 // StateNow returns the state, with the present number of unsent bytes, and what has passed.
 func (s *client) StateNow() *session.State {
@@ -37,37 +27,6 @@ func (s *client) turnOut() {
 			s.closeWhenDone()
 		}
 	})
-}
-
-// everyone answers CLIENT LIST, KILL, UNBLOCK and PAUSE, which concern the sessions of all loops. A
-// posted function visits each loop, and the last one posts the results back to this session's loop.
-func (s *client) everyone(action session.Action, args [][]byte) {
-	home, seq, workers := s.w, s.tail, s.w.proxy.workers
-	about := session.NewEveryone(action, s.state, args, len(workers))
-	visit := func(w *worker) { about.Visit(w.loop.Index(), w.loop.Now(), w.clientsHere) }
-	if action == session.ActionPause {
-		visit = func(w *worker) { w.pause.Obey() }
-		visit(home) // at once, so that the pause also covers the commands behind it
-	}
-	s.issue()
-	home.order.Begin(&s.Session, s.Lane())
-	var left atomic.Int32
-	left.Store(int32(len(workers)))
-	for _, w := range workers {
-		w.loop.Post(func() {
-			visit(w)
-			if left.Add(-1) == 0 {
-				home.loop.Post(func() {
-					reply, suicide := about.Reply()
-					s.End()
-					if suicide {
-						s.atLeast(closing)
-					}
-					s.reply(seq, reply)
-				})
-			}
-		})
-	}
 }
 
 // executeShown is execute while a client MONITORs: it also shows the command to that client.

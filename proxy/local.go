@@ -54,7 +54,7 @@ func (s *client) local(cmd *command.Command, args [][]byte, raw []byte) bool {
 			return r == below
 		}
 	}
-	if cmd.Flags&command.EveryLoop != 0 && s.Outstanding() > 0 {
+	if cmd.Flags&command.EveryLoop != 0 && (s.Outstanding() > 0 || s.head < s.tail) {
 		return false // one at a time, because each takes time in proportion to the number of clients
 	}
 	if cmd.ID == command.Monitor && s.head < s.tail {

@@ -82,6 +82,7 @@ type Proxy struct {
 	cached      atomic.Pointer[Stats] // a sample, at most sampleEvery old
 	slow        figures.SlowLog
 	dividers    dividers
+	visiting    sync.WaitGroup                // goroutines that visit all clients: one, and those of UNBLOCK
 	subscribers atomic.Pointer[pubsub.Limits] // what subscribers may leave unread
 	base        atomic.Pointer[Stats]         // the counters at the last CONFIG RESETSTAT; nil: there was none
 
@@ -103,7 +104,7 @@ func Start(cfg Config) (*Proxy, error) {
 		return nil, fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err)
 	}
 	p.newSession(listener)
-	p.monitors = monitor.New(cfg.Group.Loops())
+	p.monitors = monitor.New(cfg.Group.Loops(), cfg.Buffers)
 	p.workers = make([]*worker, len(cfg.Group.Loops()))
 	if err := cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()] = newWorker(p, l) }); err != nil {
 		return nil, fmt.Errorf("cannot start the proxy's workers: %w", err)
@@ -258,6 +259,7 @@ func (p *Proxy) Close() error {
 	p.draining.Store(true)
 	err := errors.Join(p.stopListening(), p.stopWorkers())
 	p.dividers.all.Wait() // they read what loops have read
+	p.visiting.Wait()
 	return err
 }
 

@@ -33,6 +33,7 @@ type worker struct {
 	pending *netloop.Account // of pipes; pipeRoom bounds these, here they are only counted
 
 	clients    []*client
+	roster     session.Roster // of these
 	listening  *listening
 	tracking   trackingHere
 	copyWaits  copyWaits
@@ -85,8 +86,8 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 		w.tracking.table.Heap = p.cfg.Buffers
 	}
 	w.pause = session.Pauser{
-		Server: p.server, Clients: w.clientsHere, Now: l.Now,
-		After: func(d time.Duration, f func()) func() { return l.After(d, f).Stop },
+		Server: p.server, Clients: &w.roster, Now: l.Now,
+		After: func(d time.Duration, f func()) func() { return l.After(d, f).Stop }, Post: l.Post,
 	}
 	w.idleTimer = l.Every(idlePeriod, w.closeSilent)
 	l.OnIterationEnd(w.iterationEnd)
@@ -211,6 +212,7 @@ func (w *worker) iterationEnd() {
 func (w *worker) add(s *client) {
 	s.index = len(w.clients)
 	w.clients = append(w.clients, s)
+	w.roster.Add(s.state)
 	w.proxy.server.Directory().Add(s.state.ID, s)
 	w.stats.Accepted++
 }
@@ -222,6 +224,7 @@ func (w *worker) forget(s *client, err error) {
 	w.clients[s.index].index = s.index
 	w.clients[last] = nil
 	w.clients = w.clients[:last]
+	w.roster.Remove(s.state)
 	w.proxy.clients.Add(-1)
 	w.proxy.server.Directory().Remove(s.state.ID)
 	if s.state.Monitor {

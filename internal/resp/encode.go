@@ -130,17 +130,23 @@ func AppendDouble(dst []byte, v Version, f float64) []byte {
 // AppendVerbatim appends text meant for people, with its format in three letters ("txt",
 // "mkd"): in RESP2 a bulk string without the format.
 func AppendVerbatim(dst []byte, v Version, format, text string) []byte {
+	dst = AppendVerbatimHeader(dst, v, format, len(text))
+	dst = append(dst, text...)
+	return append(dst, '\r', '\n')
+}
+
+// AppendVerbatimHeader begins what AppendVerbatim appends. The caller appends or sends the n bytes of
+// the text itself, with CR LF behind them.
+func AppendVerbatimHeader(dst []byte, v Version, format string, n int) []byte {
 	if v != RESP3 {
-		return AppendBulkString(dst, text)
+		return AppendBulkHeader(dst, n)
 	}
 	if len(format) != 3 {
 		panic("BUG: a verbatim string's format is " + strconv.Quote(format) + ", not three letters")
 	}
-	dst = appendHeader(dst, '=', len(format)+1+len(text))
+	dst = appendHeader(dst, '=', len(format)+1+n)
 	dst = append(dst, format...)
-	dst = append(dst, ':')
-	dst = append(dst, text...)
-	return append(dst, '\r', '\n')
+	return append(dst, ':')
 }
 
 // AppendRequest appends a request of these arguments. Neither the list nor its elements

@@ -61,11 +61,6 @@ func (f *ClientFilter) Match(st *State, now time.Duration) bool {
 	return (f.addr == "" || f.addr == st.Addr) && (f.laddr == "" || f.laddr == st.LAddr)
 }
 
-// appendClientList encodes the collected lines as the reply to CLIENT LIST.
-func appendClientList(dst []byte, v resp.Version, lines []byte) []byte {
-	return resp.AppendVerbatim(dst, v, "txt", string(lines))
-}
-
 // appendClientKill encodes the reply to a CLIENT KILL with the given number of words. As in Redis,
 // the reply to an address alone is not a number.
 func appendClientKill(dst []byte, words, killed int) []byte {

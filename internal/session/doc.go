@@ -31,7 +31,8 @@
 // waits. The caller calls Leave when the connection has closed.
 //
 // CLIENT LIST, KILL, UNBLOCK and PAUSE concern connections of many loops. Do checks them; the
-// caller then visits each loop with an Everyone, see everyone.go.
+// caller then visits each loop with an Everyone, in turns, see everyone.go. One such command of the
+// process does so at a time, see Visits.
 //
 // Each Do may authenticate a connection or end its authentication (AUTH, HELLO, RESET): the caller
 // then changes the limits of its parser.

@@ -1,15 +1,19 @@
 package session
 
 import (
-	"iter"
-	"slices"
+	"container/list"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// CLIENT LIST, KILL, UNBLOCK and PAUSE concern the clients of all loops. Do checks their options;
-// the caller then visits every loop with an Everyone and sends its Reply.
+// CLIENT LIST, KILL, UNBLOCK and PAUSE concern the clients of all loops. Do checks their options. The
+// caller then makes an Everyone, enters the process's Visits with it, and visits every loop, in rounds:
+// on each loop a round takes maxVisit steps, and between two rounds the loop serves others. Behind each
+// round a goroutine, or one of the loops, gathers the lines of LIST:
+//
+//	loop 1   Visit: lines of some clients ─┐          ┌─ Visit ─┐
+//	loop 2   Visit: lines of some clients ─┴─ Gather ─┴─ Visit ─┴─ Gather ─ ··· ─ Reply
 
 // Client is a client connection. Its methods are called on its loop.
 type Client interface {
@@ -23,7 +27,19 @@ type Client interface {
 	Wake(reply []byte) (ended bool)
 }
 
-// Everyone is a command about the clients of all loops.
+// The steps of a visit. A step takes about a microsecond.
+const (
+	// maxVisit is how many steps a visit takes on a loop before others have their turn. One client may
+	// exceed it.
+	maxVisit = 128
+	// lineStep bytes of a line are a step.
+	lineStep = 256
+	// changeSteps are those of a client that is closed or goes on.
+	changeSteps = 8
+)
+
+// Everyone is a command about the clients of all loops. Visit and Pause are called on the loops, all
+// else behind a round.
 type Everyone struct {
 	action  Action
 	asking  uint64 // id of the client that sent the command
@@ -32,25 +48,39 @@ type Everyone struct {
 	filter  ClientFilter // of LIST and KILL
 	id      int64        // the client that UNBLOCK names
 	with    []byte       // and the reply that it gets
-	loops   []found      // by loop; each element is written on its loop
+	loops   []visited    // by loop; each element is written on its loop
+	lines   []byte       // gathered from the loops in the last round
+	size    int          // bytes of all lines
+
+	begin func()        // see Visits.Enter
+	place *list.Element // in Visits, whose mutex protects it; nil: it does not wait there
 }
 
-// found is the result of a command on one loop.
-type found struct {
+// visited is how far a command has come on one loop, and with what result.
+type visited struct {
+	all     bool   // all clients were visited
+	last    uint64 // the id of the client that was visited last
 	clients int
 	suicide bool // the asking client is among the killed
-	lines   []clientLine
+
+	begun  bool       // obeyed is known
+	obeyed pausePlace // where the loop's clients obey a pause
+
+	text     []byte       // lines, some of which are gathered
+	lines    []clientLine // of the text; none if all are gathered
+	gathered int          // so many of the lines
+	begin    int          // of the next line, in the text
 }
 
 type clientLine struct {
-	id   uint64
-	text []byte
+	id  uint64
+	end int // in the text
 }
 
 // NewEveryone returns the command of a request for which Do returned ActionClientList,
 // ActionClientKill, ActionClientUnblock or ActionPause. It keeps no view of args.
 func NewEveryone(a Action, st *State, args [][]byte, loops int) *Everyone {
-	e := &Everyone{action: a, asking: st.ID, version: st.Version, words: len(args), loops: make([]found, loops)}
+	e := &Everyone{action: a, asking: st.ID, version: st.Version, words: len(args), loops: make([]visited, loops)}
 	switch a {
 	case ActionClientList, ActionClientKill:
 		e.filter = clientFilterOf(args, st)
@@ -60,86 +90,125 @@ func NewEveryone(a Action, st *State, args [][]byte, loops int) *Everyone {
 	return e
 }
 
-// Visit executes the command on the loop with the given index; call it there, with the loop's
-// reading of the server's Clock. For a pause Visit does nothing: see Pauser.
-func (e *Everyone) Visit(loop int, now time.Duration, clients iter.Seq[Client]) {
+// everyoneBytes is about what an Everyone takes beside its filter, while it waits for its turn.
+const everyoneBytes = 1 << 10
+
+// Bytes is what the command takes in the Go heap, without what one round gathers.
+func (e *Everyone) Bytes() int { return everyoneBytes + 8*cap(e.filter.ids) }
+
+// Visit goes on with the command on the loop with the given index. Call it there, with the loop's
+// reading of the server's Clock. A pause is applied by Pause.
+func (e *Everyone) Visit(loop int, now time.Duration, clients *Roster) {
 	f := &e.loops[loop]
-	for c := range clients {
-		st := c.StateNow()
-		switch {
-		case e.action == ActionClientUnblock && st.unblockedBy(e.id):
-			if c.Wake(e.with) {
-				f.clients++
-			}
-			return // ids are unique, and the awakened client may have left
-		case e.action == ActionClientList && e.filter.Match(st, now):
-			f.lines = append(f.lines, clientLine{st.ID, AppendClientLine(nil, st, now)})
-		case e.action == ActionClientKill && e.filter.Match(st, now):
+	switch {
+	case f.all || len(f.lines) > 0:
+		return
+	case e.action == ActionClientUnblock:
+		if st := clients.find(uint64(e.id)); st != nil && st.unblockedBy(e.id) && st.Client.Wake(e.with) {
 			f.clients++
-			if st.ID == e.asking {
-				f.suicide = true
-				continue
-			}
-			c.Kill()
 		}
+		f.all = true
+		return
+	}
+	all := clients.behind(f.last)
+	steps := 0
+	for i := range all {
+		if steps >= maxVisit {
+			return
+		}
+		steps++
+		if f.last = all[i].id; all[i].state != nil {
+			steps += e.visit(f, all[i].state, now)
+		}
+	}
+	f.all = true
+}
+
+// visit executes the command on a client. It returns how many steps that took.
+func (e *Everyone) visit(f *visited, st *State, now time.Duration) (steps int) {
+	if !e.filter.Match(st, now) {
+		return 0
+	}
+	if e.action == ActionClientList {
+		before := len(f.text)
+		f.text = AppendClientLine(f.text, st.Client.StateNow(), now)
+		f.lines = append(f.lines, clientLine{st.ID, len(f.text)})
+		return (len(f.text) - before) / lineStep
+	}
+	f.clients++
+	if st.ID == e.asking {
+		f.suicide = true
+		return 0
+	}
+	st.Client.Kill()
+	return changeSteps
+}
+
+// Pause is Visit for CLIENT PAUSE and UNPAUSE. The caller has had p obey on the loop before.
+func (e *Everyone) Pause(loop int, p *Pauser) {
+	f := &e.loops[loop]
+	if !f.begun {
+		f.begun, f.obeyed = true, p.onceRound()
+	}
+	f.all = p.passes(f.obeyed)
+}
+
+// IsPause reports whether the command is about a pause.
+func (e *Everyone) IsPause() bool { return e.action == ActionPause }
+
+// Gather is called behind each round. It returns the next part of the reply to LIST, which comes behind
+// what Reply returns, and is valid until the next call: the lines of some clients, in the order of ids.
+// more reports that a further round is needed.
+func (e *Everyone) Gather() (lines []byte, more bool) {
+	e.lines = e.lines[:0]
+	for {
+		next, least := -1, uint64(0)
+		for i := range e.loops {
+			f := &e.loops[i]
+			switch {
+			case len(f.lines) == 0 && !f.all: // its next line may be the next one of all
+				e.size += len(e.lines)
+				return e.lines, true
+			case len(f.lines) > 0 && (next < 0 || f.lines[f.gathered].id < least):
+				next, least = i, f.lines[f.gathered].id
+			}
+		}
+		if next < 0 {
+			break
+		}
+		e.take(&e.loops[next])
+	}
+	e.size += len(e.lines)
+	if e.action == ActionClientList {
+		e.lines = append(e.lines, '\r', '\n')
+	}
+	return e.lines, false
+}
+
+// take moves the first line of a loop to the gathered ones.
+func (e *Everyone) take(f *visited) {
+	end := f.lines[f.gathered].end
+	e.lines = append(e.lines, f.text[f.begin:end]...)
+	if f.begin, f.gathered = end, f.gathered+1; f.gathered == len(f.lines) {
+		f.text, f.lines, f.begin, f.gathered = f.text[:0], f.lines[:0], 0, 0
 	}
 }
 
-// Reply returns the reply when all loops have been visited. Any goroutine may call it. suicide is
-// true if CLIENT KILL also selects the asking client, whose connection then closes behind the
-// reply.
+// Reply returns the reply when all loops have been visited: to LIST its beginning, see Gather. suicide is
+// true if CLIENT KILL also selects the asking client, whose connection then closes behind the reply.
 func (e *Everyone) Reply() (reply []byte, suicide bool) {
 	total := 0
-	var lines []clientLine
 	for i := range e.loops {
 		total += e.loops[i].clients
 		suicide = suicide || e.loops[i].suicide
-		lines = append(lines, e.loops[i].lines...)
 	}
 	switch e.action {
 	case ActionClientList:
-		slices.SortFunc(lines, func(a, b clientLine) int { return int(a.id) - int(b.id) })
-		var text []byte
-		for _, l := range lines {
-			text = append(text, l.text...)
-		}
-		return appendClientList(nil, e.version, text), false
+		return resp.AppendVerbatimHeader(nil, e.version, "txt", e.size), false
 	case ActionClientKill:
 		return appendClientKill(nil, e.words, total), suicide
 	case ActionClientUnblock:
 		return resp.AppendInt(nil, int64(total)), false
 	}
 	return resp.AppendOK(nil), false
-}
-
-// Pauser applies CLIENT PAUSE and UNPAUSE to the clients of one loop. Its methods are called on
-// that loop. All fields must be set.
-type Pauser struct {
-	Server  *Server
-	Clients iter.Seq[Client]                                // of the loop
-	Now     func() time.Duration                            // the loop's reading of the server's Clock
-	After   func(d time.Duration, f func()) (cancel func()) // calls f on the loop, once
-
-	cancel func() // ends the wait for the end of the last pause; nil: there was none
-}
-
-// Obey pauses or resumes the clients, and resumes them when the pause ends.
-func (p *Pauser) Obey() {
-	left := p.Server.PauseLeft(p.Now())
-	for c := range p.Clients {
-		if c.StateNow().SetPaused(left > 0) {
-			c.Unblock()
-		}
-	}
-	p.Stop()
-	if left > 0 {
-		p.cancel = p.After(left, p.Obey)
-	}
-}
-
-// Stop ends the wait for the end of a pause. The clients stay as they are.
-func (p *Pauser) Stop() {
-	if p.cancel != nil {
-		p.cancel()
-	}
 }

@@ -31,26 +31,18 @@ func TestEveryone(t *testing.T) {
 	f := func(request string, a Action, want string, suicide bool, done ...string) {
 		t.Helper()
 		s := testServer("")
-		loops := make([][]*noted, 2)
+		loops := []*Roster{{}, {}}
 		var all []*noted
 		for i := range 4 { // ids 1 and 3 on the second loop, 2 and 4 on the first
 			n := &noted{state: s.NewState("a:"+string('1'+rune(i)), "", 0)}
+			n.state.Client = n
 			n.state.Waiting = Later([]byte(":0"), func() {})
 			all = append(all, n)
-			loops[(i+1)%2] = append(loops[(i+1)%2], n)
+			loops[(i+1)%2].Add(n.state)
 		}
 		all[2].state.LastCmd = command.Wait
 		e := NewEveryone(a, all[0].state, conversation.Words(t, request), len(loops))
-		for i, clients := range loops {
-			e.Visit(i, 0, func(yield func(Client) bool) {
-				for _, n := range clients {
-					if !yield(n) {
-						return
-					}
-				}
-			})
-		}
-		reply, selfToo := e.Reply()
+		reply, selfToo := carryOut(e, s, loops...)
 		if !strings.Contains(string(reply), want) || selfToo != suicide {
 			t.Errorf("%s: %q, suicide %v, want %q in it, %v", request, reply, selfToo, want, suicide)
 		}
@@ -85,11 +77,16 @@ func TestEveryone(t *testing.T) {
 func TestPauser(t *testing.T) {
 	s := testServer("")
 	held, waits := &noted{state: s.NewState("", "", 0)}, &noted{state: s.NewState("", "", 0)}
+	clients := new(Roster)
+	for _, n := range []*noted{held, waits} {
+		n.state.Client = n
+		clients.Add(n.state)
+	}
 	now, after, cancelled := 400*time.Millisecond, time.Duration(0), 0
 	var again func()
 	p := Pauser{
 		Server:  s,
-		Clients: func(yield func(Client) bool) { _ = yield(held) && yield(waits) },
+		Clients: clients,
 		Now:     func() time.Duration { return now },
 		After: func(d time.Duration, f func()) func() {
 			after, again = d, f

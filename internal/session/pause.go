@@ -9,9 +9,9 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
-// CLIENT PAUSE changes the Server at once. The caller then applies the pause on every loop
-// (ActionPause, Pauser.Obey). A paused client is Aside; the caller asks Pauses before each of its
-// commands.
+// CLIENT PAUSE changes the Server at once, and the client that has sent it. The caller then has the others
+// obey, on every loop (ActionPause, Pauser.Obey), and answers when all do (Everyone.Pause). A paused client
+// is Aside; the caller asks Pauses before each of its commands.
 
 // maxPauseLeft is the longest that a loop waits before it looks at the pause again.
 const maxPauseLeft = time.Hour
@@ -96,7 +96,7 @@ func (st *State) queuesWrites() bool {
 }
 
 // clientPause answers CLIENT PAUSE milliseconds [WRITE | ALL].
-func clientPause(s *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
+func clientPause(s *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
 	all := true
 	if len(args) > 4 {
 		return resp.AppendError(dst, command.WrongSubArgs(args)), ActionNone
@@ -113,11 +113,13 @@ func clientPause(s *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action
 	now := s.o.Clock()
 	length := time.Duration(min(millis, maxPause.Milliseconds())) * time.Millisecond
 	s.pause.extend(now, now+length, all)
+	st.SetPaused(s.PauseLeft(now) > 0) // now, so that the requests behind PAUSE obey it
 	return dst, ActionPause
 }
 
-func clientUnpause(s *Server, _ *State, _ [][]byte, dst []byte) ([]byte, Action) {
+func clientUnpause(s *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 	s.Unpause()
+	st.SetPaused(false)
 	return dst, ActionPause
 }
 
@@ -131,4 +133,82 @@ func timeoutArg(arg []byte) (millis int64, refusal string) {
 		return 0, errTimeoutLow
 	}
 	return millis, ""
+}
+
+// Pauser applies CLIENT PAUSE and UNPAUSE to the clients of one loop, in turns of maxVisit steps. Its
+// methods are called on that loop. The fields with capitals must be set.
+type Pauser struct {
+	Server  *Server
+	Clients *Roster                                         // of the loop
+	Now     func() time.Duration                            // the loop's reading of the server's Clock
+	After   func(d time.Duration, f func()) (cancel func()) // calls f on the loop, once
+	Post    func(f func())                                  // calls f on the loop, in its next iteration
+
+	cancel func()     // ends the wait for the end of the last pause; nil: there was none
+	at     pausePlace // behind the client that was visited last
+	end    pausePlace // where all have been visited since the last Obey
+	busy   bool       // it has not come there
+	posted bool       // turn runs in the next iteration
+}
+
+// pausePlace is how far a Pauser has come. It goes round, and not back to the beginning when the pause
+// changes: those who change it all the time cannot keep it from the last clients.
+type pausePlace struct {
+	round uint64
+	id    uint64 // of a client
+}
+
+func (p pausePlace) reaches(end pausePlace) bool {
+	return p.round > end.round || p.round == end.round && p.id >= end.id
+}
+
+// Obey begins to pause or resume the clients, and has them resumed when the pause ends.
+func (p *Pauser) Obey() {
+	p.Stop()
+	if left := p.Server.PauseLeft(p.Now()); left > 0 {
+		p.cancel = p.After(left, p.Obey)
+	}
+	p.end, p.busy = p.onceRound(), true
+	if !p.posted {
+		p.turn()
+	}
+}
+
+// onceRound is the place where the Pauser will have visited all clients.
+func (p *Pauser) onceRound() pausePlace { return pausePlace{p.at.round + 1, p.at.id} }
+
+// passes reports whether all clients obey for which onceRound was that place.
+func (p *Pauser) passes(place pausePlace) bool { return !p.busy || p.at.reaches(place) }
+
+func (p *Pauser) turn() {
+	p.posted = false
+	paused := p.Server.PauseLeft(p.Now()) > 0
+	for steps := 0; p.busy; {
+		rest := p.Clients.behind(p.at.id)
+		if len(rest) == 0 {
+			p.at = pausePlace{round: p.at.round + 1}
+		}
+		for i := 0; i < len(rest) && !p.at.reaches(p.end); i++ {
+			if steps >= maxVisit {
+				p.posted = true
+				p.Post(p.turn)
+				return
+			}
+			steps++
+			st := rest[i].state
+			if p.at.id = rest[i].id; st != nil && st.SetPaused(paused) {
+				steps += changeSteps
+				st.Client.Unblock()
+			}
+		}
+		p.busy = !p.at.reaches(p.end)
+	}
+}
+
+// Stop ends the wait for the end of a pause. The clients stay as they are.
+func (p *Pauser) Stop() {
+	p.busy = false
+	if p.cancel != nil {
+		p.cancel()
+	}
 }

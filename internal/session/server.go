@@ -40,6 +40,7 @@ type Server struct {
 	blocked      atomic.Int64 // number of connections that are Blocked
 	pause        pause
 	directory    tracking.Directory
+	visits       Visits
 }
 
 // NewServer completes o with defaults.
@@ -64,6 +65,9 @@ func NewServer(o Options) *Server {
 		o: o, passwords: o.Passwords, lobby: newLobby(o.Config.MaxClients()), slot: slot{visitors: lobby.New(1, 1)},
 	}
 }
+
+// Visits returns the commands that visit all connections.
+func (s *Server) Visits() *Visits { return &s.visits }
 
 // Blocked returns how many connections are Blocked.
 func (s *Server) Blocked() int64 { return s.blocked.Load() }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/about"
 	"github.com/dunlin-cache/dunlin/internal/cluster"
@@ -45,6 +46,7 @@ type ourEnd struct {
 
 func (e *ourEnd) Connect(*testing.T) {
 	e.state = e.server.NewState("127.0.0.1:50000", "127.0.0.1:6379", e.server.o.Clock())
+	e.state.Client = e
 }
 
 func (e *ourEnd) Talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed bool) {
@@ -67,10 +69,32 @@ func (e *ourEnd) Talk(t *testing.T, args [][]byte, _ bool) (reply []byte, closed
 	switch action {
 	case ActionClientList, ActionClientKill, ActionClientUnblock, ActionPause:
 		about := NewEveryone(action, e.state, args, 1)
-		about.Visit(0, e.server.o.Clock(), func(yield func(Client) bool) { yield(e) })
-		return about.Reply()
+		alone := new(Roster)
+		alone.Add(e.state)
+		return carryOut(about, e.server, alone)
 	}
 	return reply, action == ActionCloseAfterReply || action == ActionClose
+}
+
+// carryOut executes a command about the clients of some loops, as a node does.
+func carryOut(about *Everyone, s *Server, loops ...*Roster) (reply []byte, suicide bool) {
+	var lines []byte
+	for more := true; more; {
+		for i, clients := range loops {
+			if about.action == ActionPause {
+				p := &Pauser{Server: s, Clients: clients, Now: s.o.Clock, After: func(time.Duration, func()) func() { return func() {} }}
+				p.Obey()
+				about.Pause(i, p)
+			} else {
+				about.Visit(i, s.o.Clock(), clients)
+			}
+		}
+		var part []byte
+		part, more = about.Gather()
+		lines = append(lines, part...)
+	}
+	reply, suicide = about.Reply()
+	return append(reply, lines...), suicide
 }
 
 // As the only Client of its server, ourEnd has these methods.

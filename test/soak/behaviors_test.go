@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +40,8 @@ var behaviors = map[string]func(*hostile){
 	"rewrites":          (*hostile).rewrites,
 	"RESTORE":           (*hostile).restore,
 	"MONITOR":           (*hostile).monitor,
+	"many MONITORs":     (*hostile).manyMonitors,
+	"CLIENT LIST":       (*hostile).clientList,
 	"cluster-wide":      (*hostile).clusterWide,
 	"silent":            (*hostile).silent,
 	"silent TLS":        (*hostile).silentTLS,
@@ -412,6 +415,38 @@ func (h *hostile) monitor() {
 		h.login(addr).send("MONITOR")
 	}
 	time.Sleep(visitTime)
+}
+
+// manyMonitors reads what many watchers are shown of commands with long arguments.
+func (h *hostile) manyMonitors() {
+	addr := h.anyone()
+	for range 100 {
+		p := h.login(addr)
+		p.send("MONITOR")
+		go func() { _, _ = io.Copy(io.Discard, p.conn) }()
+	}
+	p := h.login(addr)
+	for range 500 {
+		p.ask("PING", filler()[:4*kilobyte])
+	}
+}
+
+// clientList has many clients with long names, and some ask for all of them all the time.
+func (h *hostile) clientList() {
+	addr := h.anyone()
+	name := filler()[:kilobyte]
+	var all []*peer
+	for range 500 {
+		p := h.login(addr)
+		p.send("CLIENT", "SETNAME", name)
+		all = append(all, p)
+	}
+	for _, p := range all[:50] {
+		p.say([]byte(strings.Repeat("CLIENT LIST\r\n", 20)))
+	}
+	for range 20 {
+		all[0].hear()
+	}
 }
 
 func (h *hostile) clusterWide() {
