@@ -108,5 +108,8 @@ func (h handHost) HoldOn(engine.Txn) {}
 // KeepArgs has the arguments copied: who uses the hand may overwrite them.
 func (h handHost) KeepArgs() (*netloop.Buffer, bool) { return nil, false }
 
+// IsAbandoned returns false: whoever uses the hand wants its reply.
+func (h handHost) IsAbandoned() bool { return false }
+
 // Again executes the present command again.
 func (h handHost) Again() { plans[h.x.Cmd.ID].handler(&h.x.Request) }

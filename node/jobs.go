@@ -48,7 +48,7 @@ type job struct {
 	took     time.Duration      // by its turns on the loop so far, if it is timed
 	worked   time.Duration      // by goroutines that compute
 	canceled bool               // nobody waits for it
-	cancel   context.CancelFunc // ends the context of its goroutine; nil: it has none of its own
+	cancel   context.CancelFunc // ends the context of its goroutine, if nobody waits for it; nil: that goes on
 }
 
 // jobs are those of a connection.
@@ -241,7 +241,7 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 			x.take(cn, done)
 			return
 		}
-		ctx := x.workContext(cn)
+		ctx := x.workContext(cn, j.cmd)
 		n.goJob(func() {
 			f(ctx)
 			cn.worker.loop.Post(func() {
@@ -351,7 +351,7 @@ func cancelJob(r *request) {
 		r.Fail(exec.ErrNotInteger)
 		return
 	}
-	if j := r.conn.jobs.pending[token]; j != nil && !j.whole {
+	if j := r.conn.jobs.pending[token]; j != nil {
 		j.canceled = true
 		if j.cancel != nil {
 			j.cancel()

@@ -2,9 +2,11 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -87,4 +89,40 @@ func TestLongTransactionsLater(t *testing.T) {
 	if got := string(p.read()); !strings.HasPrefix(got, push(3, "-DUNLINLARGE ")) {
 		t.Errorf("EXEC answers %.100q", got)
 	}
+}
+
+// What a transaction has begun is executed to its end, its messages included, when its connection has ended.
+func TestTransactionPublishesBehindItsConnection(t *testing.T) {
+	n := startLeveled(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	listener := dial(t, n.Addr())
+	listener.do("SUBSCRIBE {k}c")
+	p := dial(t, n.Addr())
+	p.want(fmt.Sprintf("%s %d", pipeLine(1, 0, "common", 1, 2), ring.Level), "OK later")
+	small := strings.Repeat("abcdefgh", 1400)
+	if put(n, "{k}x", small, engine.TypeString) != nil || put(n, "{k}y", strings.Repeat("hgfedcba", 1400), engine.TypeString) != nil {
+		t.Fatal("cannot store")
+	}
+	lines := append([]string{"INCR {k}a"}, slices.Repeat([]string{"LCS {k}x {k}y LEN"}, 20)...)
+	p.sendArgs(execArgs(t, nil, append(lines, "PUBLISH {k}c m")...)...)
+	p.frame("EXEC", "-DUNLINLATER 1")
+	p.conn.Close()
+	if got, want := string(listener.read()), "*3\r\n$7\r\nmessage\r\n$4\r\n{k}c\r\n$1\r\nm\r\n"; got != want {
+		t.Errorf("the subscriber gets %q, want %q", got, want)
+	}
+}
+
+// A goroutine's work for a command of a transaction ends with the connection, if the command only reads, although
+// the transaction has changed something before.
+func TestReadsOfTransactionsEnd(t *testing.T) {
+	n := startNode(t)
+	onLoop(t, n, func(cn *conn) {
+		cn.context()
+		cn.jobs.cancel()
+		for line, goesOn := range map[string]bool{"DUMP k": false, "EVAL_RO s 0": false, "SORT k STORE d": true, "EVAL s 0": true} {
+			x := &transaction{wrote: true}
+			if got := x.workContext(cn, command.Row(words(t, line))).Err() == nil; got != goesOn {
+				t.Errorf("work for %s goes on: %v, want %v", line, got, goesOn)
+			}
+		}
+	})
 }

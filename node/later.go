@@ -107,6 +107,19 @@ func (r *request) keepInput() *netloop.Buffer {
 	return b
 }
 
+// IsAbandoned reports whether the present request is of no use any more: the connection has closed, or a proxy's
+// client has left. A transaction is executed whole, but for its replies.
+func (r *request) IsAbandoned() bool {
+	cn, x := r.conn, r.transaction
+	switch {
+	case x == nil:
+		return cn.closed
+	case x.single:
+		return cn.closed || x.job != nil && x.job.canceled
+	}
+	return cn.closed && !mustRun(r.Cmd)
+}
+
 // Again executes the present request from its beginning.
 func (r *request) Again() {
 	r.worker.Count.Commands[command.Row(r.Args).ID]-- // it was counted

@@ -241,7 +241,7 @@ func (x *transaction) run(r *request, limit time.Duration) (done bool) {
 			return false // it locks for itself, when it needs to
 		}
 		x.next++
-		writes := q.Cmd.Flags&command.Write != 0 || q.Cmd.IsScript() && q.Cmd.Flags&command.ReadOnly == 0
+		writes := mustRun(q.Cmd)
 		if cn.closed && !writes {
 			continue // nobody reads the reply
 		}
@@ -261,6 +261,12 @@ func (x *transaction) run(r *request, limit time.Duration) (done bool) {
 		}
 	}
 	return x.next == len(x.Queue)
+}
+
+// mustRun reports whether a command of a transaction is executed although nobody reads its reply: it, or
+// the script, may change something that others see.
+func mustRun(c *command.Command) bool {
+	return mayWrite(c) || c.IsScript() && c.Flags&command.ReadOnly == 0
 }
 
 // isLong reports whether a command has so many arguments, or such long ones, that it takes long to

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
@@ -20,12 +21,13 @@ type workContext struct {
 	overdue   bool      // the transaction must be given up
 }
 
-// workContext returns the context of the work on the present command. It ends with the connection,
-// unless the transaction may have changed something before: work on a single command has changed
-// nothing that others see, and its command is as if it had never come.
-func (x *transaction) workContext(cn *conn) *workContext {
+// workContext returns the context of the work on a command of the transaction. It ends with the
+// connection, unless the command writes and another one may have changed something before: work on a
+// single command has changed nothing that others see, and its command is as if it had never come. Of
+// one that only reads, nobody would get the reply.
+func (x *transaction) workContext(cn *conn, c *command.Command) *workContext {
 	base := cn.node.ctx
-	if x.single || !x.wrote {
+	if x.single || !x.wrote || !mustRun(c) {
 		base = cn.context()
 	}
 	ctx, cancel := context.WithCancel(base)
@@ -38,7 +40,11 @@ func (x *transaction) workContext(cn *conn) *workContext {
 
 // letCancel has DUNLIN CANCEL end the present work, if the transaction has changed nothing.
 func (x *transaction) letCancel() {
-	if x.job.cancel = x.cancel; x.job.canceled && !x.job.whole {
+	x.job.cancel = nil
+	if x.wrote && !x.single {
+		return
+	}
+	if x.job.cancel = x.cancel; x.job.canceled {
 		x.cancel()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
 
@@ -36,6 +37,9 @@ const (
 
 // ErrReplyLost is the error for a command that was executed, when there is no memory for its reply.
 const ErrReplyLost = "ERR executed, but there was no memory for the reply"
+
+// ErrAbandoned is the error for a command that has changed nothing, when nobody waits for its reply any more.
+const ErrAbandoned = member.Canceled
 
 // ErrGone is the error for a command that has removed or answered some elements of a value, when
 // the node loses the value's partition before the next run.

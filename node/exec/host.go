@@ -52,6 +52,9 @@ type Host interface {
 	KeepArgs() (input *netloop.Buffer, kept bool)
 	// Again executes the present request from its beginning, without counting it again.
 	Again()
+	// IsAbandoned reports whether nobody waits for the reply any more, and nothing else needs the request to be
+	// executed: it may end, if it has changed nothing.
+	IsAbandoned() bool
 }
 
 // Keyspace is what a command over all keys asks of the node.

@@ -286,6 +286,16 @@ func (rest *Rest) charge(n int64) {
 // runner is a State with something to do between two runs of its command, in a goroutine.
 type runner interface{ RunBetween(ctx context.Context) }
 
+// Gatherer is a State of a command that changes nothing before its last run. Such a command ends between two
+// runs if nobody waits for its reply any more.
+type Gatherer interface{ OnlyGathers() }
+
+// changesNothing reports whether the command has changed nothing so far.
+func (rest *Rest) changesNothing() bool {
+	_, gathers := rest.state.(Gatherer)
+	return gathers || rest.cmd.Flags&command.Write == 0
+}
+
 // Waits reports whether Run takes long: it waits for the end of somebody else's hold, or has
 // something to do.
 func (rest *Rest) Waits() bool {
@@ -303,8 +313,8 @@ func (rest *Rest) Run(ctx context.Context) {
 	}
 }
 
-// Reply executes the command from where it has stopped. It is given up if it waited for too long, and
-// one that only reads if there is no memory for its reply.
+// Reply executes the command from where it has stopped. It is given up if it waited for too long, one that
+// only reads if there is no memory for its reply, and one that has changed nothing if nobody waits for it.
 func (rest *Rest) Reply(r *Request) {
 	text, reads := "", rest.cmd.Flags&command.ReadOnly != 0
 	switch {
@@ -314,6 +324,8 @@ func (rest *Rest) Reply(r *Request) {
 		text = errHeldPartly
 	case rest.reply.lost && reads:
 		text = ErrOOM
+	case rest.changesNothing() && r.Host.IsAbandoned():
+		text = ErrAbandoned
 	}
 	if text != "" {
 		r.Cmd = rest.cmd

@@ -60,6 +60,9 @@ func (x *finding) End() {
 	x.stored.End()
 }
 
+// OnlyGathers is the method of exec.Gatherer: a value that is stored is built aside.
+func (*finding) OnlyGathers() {}
+
 // visitedAtOnce is how many members are looked at under one lock: about 0.05 ms. A member that is
 // found counts for more: its distance is computed exactly.
 const (

@@ -201,6 +201,9 @@ type merged struct {
 	dense bool
 }
 
+// OnlyGathers is the method of exec.Gatherer.
+func (*merged) OnlyGathers() {}
+
 // union merges the HyperLogLogs of the command's keys, all in one slot, into all, which must be
 // zero. dense reports whether one of them is dense. If ok is false, the command is answered, or goes
 // on later; otherwise t is the lock that locks has.

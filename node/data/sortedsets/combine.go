@@ -109,6 +109,9 @@ func (x *combination) End() {
 	x.delivery.End()
 }
 
+// OnlyGathers is the method of exec.Gatherer: a value that is stored is built aside.
+func (*combination) OnlyGathers() {}
+
 // progress is what one run has come to.
 type progress int8
 

@@ -19,6 +19,9 @@ func (x *storing) End() {
 	x.delivery.End()
 }
 
+// OnlyGathers is the method of exec.Gatherer: the value is built aside.
+func (*storing) OnlyGathers() {}
+
 // zRangeStore: ZRANGESTORE destination source min max [BYSCORE|BYLEX] [REV] [LIMIT offset count]
 func zRangeStore(r *exec.Request) {
 	q, problem := parseRange(r.Args, 3, query{}, true)
