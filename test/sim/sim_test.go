@@ -52,7 +52,7 @@ var pinned = []struct {
 	{226, "a node that slept takes a newcomer's answer for that of the dead node whose address it has",
 		func(o *options) { o.restless, o.copies = true, 2 },
 		func(o *options) { o.office.AskNewcomers = true }},
-	{205, "a node that stood still shows what it published before once more, when a channel is to come back and then does not",
+	{16, "a node that stood still shows what it published before once more, when a channel is to come back and then does not",
 		func(o *options) { o.claims, o.channels = true, true },
 		func(o *options) { o.keepUnhanded = true }},
 	{3017, "what a node held when it died counts as handed over, and the copy of it is dropped",
