@@ -411,9 +411,14 @@ func patternsOf(row *command.Command, requests string) (patterns []string) {
 
 // row measures one command.
 func (rig *lawRig) row(row *command.Command, requests string) {
+	eachRequest(row, requests, func(way, pattern string, args [][]byte) { rig.measure(row, way, pattern, args) })
+}
+
+// eachRequest calls f with all that a command is asked, and in which way: what its row says, and those patterns.
+func eachRequest(row *command.Command, requests string, f func(way, pattern string, args [][]byte)) {
 	for i, pattern := range patternsOf(row, requests) {
 		args := requestOf(pattern, wordsOf(row))
-		rig.measure(row, "client", pattern, args)
+		f("client", pattern, args)
 		p := &plans[row.ID]
 		if p.handler == nil || p.keys == noKeys {
 			continue
@@ -429,7 +434,7 @@ func (rig *lawRig) row(row *command.Command, requests string) {
 			}
 		}
 		for _, way := range ways {
-			rig.measure(row, way, pattern, args)
+			f(way, pattern, args)
 		}
 	}
 }

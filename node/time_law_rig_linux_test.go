@@ -216,7 +216,13 @@ func (rig *lawRig) judge(what string, measure func() cost) {
 
 // once executes a request on a connection of its own.
 func (rig *lawRig) once(way string, args [][]byte) cost {
-	var c *client
+	c, raw := rig.open(way, args)
+	defer c.conn.Close()
+	return rig.send(c, raw)
+}
+
+// open opens a connection for a request, and returns what to send on it.
+func (rig *lawRig) open(way string, args [][]byte) (c *client, raw []byte) {
 	if way == "client" || way == "MULTI" {
 		c = dial(rig.t, rig.node.Addr())
 	} else {
@@ -225,8 +231,7 @@ func (rig *lawRig) once(way string, args [][]byte) cost {
 		c.want(fmt.Sprintf("%s %d", pipeLine(7, 0, "large", rig.generation, 2), ring.Level), "OK later")
 	}
 	c.patience = lawPatience
-	defer c.conn.Close()
-	raw := resp.AppendRequest(nil, args...)
+	raw = resp.AppendRequest(nil, args...)
 	switch way {
 	case "MULTI":
 		c.want("MULTI", "OK")
@@ -240,7 +245,7 @@ func (rig *lawRig) once(way string, args [][]byte) cost {
 	case "EACH":
 		raw = resp.AppendRequest(nil, append([][]byte{[]byte("DUNLIN"), []byte("EACH"), allPartitions[:]}, args...)...)
 	}
-	return rig.send(c, raw)
+	return c, raw
 }
 
 // execOf returns a proxy's EXEC of watched keys, with their versions, and commands.

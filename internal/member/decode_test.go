@@ -226,11 +226,15 @@ func TestCursor(t *testing.T) {
 	}
 	for in, want := range map[string]Cursor{
 		"": 0, "0": 0, "-0": 0, "+1": 1, "007": 7, "18446744073709551615": EndOfScan, "-1": EndOfScan,
-		"-18446744073709551615": 1,
+		"-18446744073709551615": 1, "00000000000000000000000000007": 7, "0000000000000000000000000000": 0,
 	} {
 		if got, ok := ParseCursor([]byte(in)); !ok || got != want {
 			t.Errorf("cursor %q becomes %d, %v; want %d", in, got, ok, want)
 		}
+	}
+	long := bytes.Repeat([]byte("1"), 1<<20)
+	if allocs := testing.AllocsPerRun(10, func() { ParseCursor(long) }); allocs > 0 {
+		t.Errorf("a long text that is no cursor is copied: %v allocations", allocs)
 	}
 	for _, bad := range []string{"x", "1.0", " 1", "1 ", "0x1", "1_0", "+", "-", "--1", "+-1", "18446744073709551616", "-18446744073709551616"} {
 		if _, ok := ParseCursor([]byte(bad)); ok {

@@ -113,6 +113,15 @@ func appendInt(dst []byte, n int64) []byte {
 }
 
 func parseUint(b []byte) (n uint64, ok bool) {
+	const digits = 20 // of the longest number
+	if len(b) > digits {
+		if b = bytes.TrimLeft(b, "0"); len(b) > digits {
+			return 0, false // strconv would copy it, and its error once more
+		}
+		if len(b) == 0 {
+			return 0, true
+		}
+	}
 	n, err := strconv.ParseUint(string(b), 10, 64)
 	return n, err == nil
 }

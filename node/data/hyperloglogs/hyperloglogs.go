@@ -213,14 +213,19 @@ func union(r *exec.Request, locks *exec.KeyLocks, all *hyperloglog.Registers) (t
 		return t, false, false
 	}
 	locks.AtOnce = unionAtOnce
-	if before, ok := locks.State.(*merged); ok {
+	before, _ := locks.State.(*merged)
+	if before != nil {
 		*all, dense = before.all, before.dense
 	}
 	for i := locks.First; i < len(r.Keys); i++ {
 		var key []byte
 		if t, key, ok = locks.At(i); !ok {
 			if i > 0 {
-				locks.State = &merged{*all, dense}
+				if before == nil { // otherwise it has room: a copy for each run would be garbage
+					before = new(merged)
+				}
+				before.all, before.dense = *all, dense
+				locks.State = before
 			}
 			locks.Stop(i, 0)
 			return t, false, false
