@@ -89,11 +89,21 @@ func (n *Node) visitAll(ctx context.Context, about *session.Everyone, heap exec.
 			return exec.ErrBusy
 		}
 		var lines []byte
-		if lines, more = about.Gather(); !reply.Append(heap, lines) {
+		if lines, more = about.Gather(); !n.hasListRoom(len(lines)) || !reply.Append(heap, lines) {
 			return exec.ErrOOM
 		}
 	}
 	return ""
+}
+
+// listShare is the part of what connections may use that CLIENT LIST leaves to others. Clients that ask for
+// lists and do not read them would otherwise take all of it, and the next request on a member's pipe would
+// find no memory.
+const listShare = 2
+
+// hasListRoom reports whether a list may have so many bytes more.
+func (n *Node) hasListRoom(bytes int) bool {
+	return bytes == 0 || connBudget{n}.has(int64(bytes)+n.engine.MaxBytes()/connShare/listShare)
 }
 
 // executeAside executes a request of a client that is paused, or that has switched off some

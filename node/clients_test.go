@@ -154,6 +154,24 @@ func TestManyClientLists(t *testing.T) {
 	}
 }
 
+// Clients that ask for lists and do not read them leave memory to others.
+func TestUnreadClientLists(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory = 64 << 20 })
+	manyIdle(t, n, 500)
+	for range 100 { // of 700 KB each, of which the system takes some
+		c := dial(t, n.Addr())
+		c.sendRaw([]byte(strings.Repeat("CLIENT LIST\r\n", 20)))
+	}
+	c := dial(t, n.Addr())
+	eventually(t, "there is no room for more lists", func() bool { return c.do("CLIENT LIST") == "(error) "+exec.ErrOOM })
+	c.wantBig("SET {k} BIG", bigValue(1<<20, 1), "OK")
+	if free := n.engine.MaxBytes() / connShare / listShare / 2; !n.Charge(free) {
+		t.Errorf("beside unread lists, connections do not get %d bytes", free)
+	} else {
+		n.Refund(free)
+	}
+}
+
 // visiting is how many connections have commands that visit all clients.
 func (n *Node) visiting(t *testing.T) (all int) {
 	t.Helper()

@@ -441,11 +441,12 @@ func (h *hostile) clientList() {
 		p.send("CLIENT", "SETNAME", name)
 		all = append(all, p)
 	}
-	for _, p := range all[:50] {
-		p.say([]byte(strings.Repeat("CLIENT LIST\r\n", 20)))
+	const asking, lists = 10, 5
+	for _, p := range all[:asking] {
+		p.say([]byte(strings.Repeat("CLIENT LIST\r\n", lists)))
 	}
-	for range 20 {
-		all[0].hear()
+	for _, p := range all[:asking] {
+		p.skip(lists)
 	}
 }
 
