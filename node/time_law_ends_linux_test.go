@@ -123,9 +123,13 @@ func (rig *endRig) onLoop(f func(w *worker)) {
 	}
 }
 
-// unrest returns what is not over yet; "": nothing.
+// unrest returns what is not over yet; "": nothing. What goroutines have posted to the loop runs before the loop is
+// asked, and may begin goroutines.
 func (rig *endRig) unrest() (what string) {
-	n, st := rig.node, rig.node.engine.Stats()
+	n := rig.node
+	if runtime.NumGoroutine() > rig.goroutines {
+		return "a goroutine"
+	}
 	rig.onLoop(func(w *worker) {
 		switch {
 		case len(w.conns) > 0:
@@ -138,6 +142,7 @@ func (rig *endRig) unrest() (what string) {
 			what = fmt.Sprintf("charges of connections: %d bytes", w.account.Used()-rig.used)
 		}
 	})
+	st := n.engine.Stats()
 	switch {
 	case what != "":
 	case len(n.engine.Holds()) > 0:
@@ -183,7 +188,6 @@ func (rig *endRig) received() (n uint64, open bool) {
 // cut executes a request on a connection that ends once the request is read. It returns what was computed behind that.
 func (rig *endRig) cut(way, pattern string, args [][]byte) time.Duration {
 	rig.t.Helper()
-	rig.rest("before " + pattern)
 	c, raw := rig.open(way, args)
 	before, _ := rig.received()
 	c.sendRaw(raw)
@@ -289,6 +293,7 @@ func (rig *endRig) judge(row *command.Command, way, pattern string, args [][]byt
 	rig.t.Helper()
 	measure := func() time.Duration {
 		rig.fill()
+		rig.rest("before " + pattern)
 		lists := rig.node.lists.Load()
 		defer rig.changed(row, pattern)
 		took := rig.cut(way, pattern, args)
