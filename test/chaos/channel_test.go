@@ -64,6 +64,17 @@ func TestChaosChannelsNotice(t *testing.T) {
 	hear(a, "twice", "pmessage", notePattern, noteChannel+"0:1:7", "del")
 	hear(b, "too early", "pmessage", notePattern, noteChannel+"0:1:7", "del")
 	hear(a, "never said", "pmessage", notePattern, noteChannel+"0:1:7", "expired")
+	g.expire(s, 1, 12)
+	g.expire(s, 1, 16)
+	s.Judges[len(s.Judges)-2]([]byte("+OK\r\n"))
+	s.Judges[len(s.Judges)-1]([]byte("-TRYAGAIN\r\n"))
+	hear(a, "too early", "pmessage", notePattern, noteChannel+"0:1:12", "expired")
+	hear(a, "", "pmessage", notePattern, noteChannel+"0:1:12", "set")
+	hear(a, "", "pmessage", notePattern, noteChannel+"0:1:12", "expire")
+	hear(a, "twice", "pmessage", notePattern, noteChannel+"0:1:12", "expired")
+	for _, event := range []string{"set", "expire", "expired"} {
+		hear(b, "", "pmessage", notePattern, noteChannel+"0:1:12", event)
+	}
 	x.judgeChannels()
 	x.Mu.Lock()
 	defer x.Mu.Unlock()

@@ -42,8 +42,10 @@ func TestCheck(t *testing.T) {
 	t.Logf("seed %d", seed)
 	x := newRig(t, seed, Options{Copies: 1, relayed: true, Rest: time.Millisecond, Batch: 1})
 	divers := x.startDivers()
+	x.Announce()
 	begin := time.Now()
 	time.Sleep(length / calmPart) // the clients work without faults
+	x.AllHeard(true)
 	x.judgeCalm(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	faults := map[string]int{}
@@ -112,6 +114,9 @@ func (x *Rig) judgeCalm(t *testing.T) {
 	}
 	replies := x.replies
 	x.Mu.Unlock()
+	if d := x.caching.worst(); d > copyTime {
+		odd = append(odd, fmt.Sprintf("a copy has outlived a write for %v", d))
+	}
 	broken := 0.0
 	for _, p := range x.C.ByRole("proxy") {
 		n, _ := harness.Scrape(t, p.Admin).Sum("dunlin_proxy_broken_pipes_total{")

@@ -314,6 +314,12 @@ func (g *caching) ended(k *held, begun time.Time) {
 	}
 }
 
+// worst returns the longest time for which a copy has outlived a write.
+func (g *caching) worst() (d time.Duration) {
+	g.note(func() { d = g.longest })
+	return d
+}
+
 // outlived is what a copy has outlived.
 type outlived struct {
 	absence        // of all these writes

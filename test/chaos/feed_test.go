@@ -24,6 +24,7 @@ func TestChaosFeeds(t *testing.T) {
 	if failed > 0 {
 		x.Violate("a node that joins and leaves in order caused %d errors", failed)
 	}
+	x.AllHeard(true)
 	x.KeepsAll.Store(false)
 	victim := x.C.Node(1)
 	x.during("SIGKILL "+victim.ID, victim, func() { x.Kill(victim) })

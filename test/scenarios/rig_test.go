@@ -70,6 +70,7 @@ func startScenario(t *testing.T, o chaos.Options) *scenario {
 	if *scenarioFull {
 		s.AwaitCollections()
 	}
+	s.Announce()
 	s.Settle("the start")
 	s.nodes, s.counted = s.RunningNodes(), s.CountReplies()
 	return s
@@ -94,6 +95,7 @@ func (s *scenario) leaves(name string, victim *harness.Member, do func()) {
 	s.T.Helper()
 	s.KeepsAll.Store(true)
 	st := s.step(name, victim, do)
+	s.AllHeard(false)
 	if st.Stood >= chaos.MachineLimit { // a member that did not run may have been taken for dead
 		return
 	}
