@@ -67,6 +67,8 @@ func startBare(t testing.TB, change ...func(*Config)) *Node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.turnTime = time.Hour // on a busy machine, too, what a test sends together is executed together
+	tellLoops(t, n)
 	t.Cleanup(func() {
 		if n.ctx.Err() != nil {
 			return // the test has closed it

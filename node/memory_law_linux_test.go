@@ -125,7 +125,7 @@ func TestMemoryLaw(t *testing.T) {
 			t.Errorf("%s: %.70s allocates %d bytes, of which %d are charged", way, pattern, allocated, charged)
 		}
 	}
-	for _, row := range lawRows() {
+	for row := range rowsOfLaw() {
 		inMulti := 0
 		eachRequest(row, hostile[row.Name], func(way, pattern string, args [][]byte) {
 			switch {

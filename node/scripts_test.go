@@ -27,7 +27,7 @@ func startScripts(t *testing.T) *Node {
 }
 
 // tellLoops has the loops see what the test has set.
-func tellLoops(t *testing.T, n *Node) {
+func tellLoops(t testing.TB, n *Node) {
 	t.Helper()
 	if err := n.cfg.Group.Each(func(*netloop.Loop) {}); err != nil {
 		t.Fatal(err)

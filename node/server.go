@@ -140,9 +140,10 @@ type Node struct {
 	turnover       measure.Turnover
 	removedBase    atomic.Pointer[removals] // at the last CONFIG RESETSTAT; nil: there was none
 	big            measure.BigWalk
-	lists          atomic.Int64 // bytes of the limit that commands have in the Go heap
-	conns          atomic.Int64 // and that connections have there
-	connsRefused   atomic.Int64 // how often connections found no memory for buffers
+	lists          atomic.Int64  // bytes of the limit that commands have in the Go heap
+	conns          atomic.Int64  // and that connections have there
+	connsRefused   atomic.Int64  // how often connections found no memory for buffers
+	turnTime       time.Duration // netloop.TurnTime, but in tests
 	garbage        garbage
 
 	// Set last by Start; connections that come earlier wait for it.
@@ -234,7 +235,7 @@ func Start(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
-	n = &Node{
+	n = &Node{turnTime: netloop.TurnTime,
 		cfg: cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
 		topicsPatience: topicsPatience, closedLimit: closedLimit, reopens: func() {},

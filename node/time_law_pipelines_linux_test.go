@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
 
@@ -31,6 +32,8 @@ func TestTimeLawOfPipelines(t *testing.T) {
 		t.Skip("needs the build tag checked")
 	}
 	rig := newLawRig(t, startLeveled)
+	rig.node.turnTime = netloop.TurnTime
+	tellLoops(t, rig.node)
 	for row := range rowsOfLaw() {
 		if row.Quick() {
 			continue

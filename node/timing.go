@@ -7,7 +7,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/config"
 	"github.com/dunlin-cache/dunlin/internal/figures"
-	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
@@ -87,7 +86,7 @@ func (w *worker) noteTime(id command.ID, took time.Duration) {
 // spend notes what a command of this input that is not quick has taken of the loop's time.
 func (r *request) spend(time time.Duration) {
 	r.spent += time
-	r.longEnough = r.longEnough || r.spent > netloop.TurnTime
+	r.longEnough = r.longEnough || r.spent > r.node.turnTime
 }
 
 // timingLater is timed for a command that a goroutine answers.
