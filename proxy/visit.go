@@ -40,7 +40,7 @@ func (s *client) everyone(action session.Action, args [][]byte) {
 		}
 	}
 	s.issue()
-	s.w.order.Begin(&s.Session, s.laneFor(0, false)) // it may never have had one
+	s.w.order.Begin(&s.Session, s.laneFor(0, false))                 // it may never have had one
 	if s.visit = v; !v.keep(v.about.Bytes()) && !v.about.IsPause() { // which is in effect
 		v.fail(errNoList)
 	}
