@@ -43,6 +43,7 @@ func (s *client) giveBack(seq uint64, reply []byte) {
 	if !s.blocking || s.waits != seq {
 		return
 	}
+	s.decide(true)
 	s.blocking, s.state.Waiting = false, nil // until the loop says that it is closed, nobody wakes it
 	args := undoing(s.state.LastCmd, s.popsLast, reply)
 	if args == nil {

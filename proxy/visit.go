@@ -40,7 +40,7 @@ func (s *client) everyone(action session.Action, args [][]byte) {
 		}
 	}
 	s.issue()
-	s.w.order.Begin(&s.Session, s.laneFor(0, false)) // it may never have had one
+	s.w.order.Begin(&s.Session, s.laneFor(0, false))                 // it may never have had one
 	if s.visit = v; !v.keep(v.about.Bytes()) && !v.about.IsPause() { // which is in effect
 		v.fail(errNoList)
 	}
@@ -114,9 +114,9 @@ func (v *visit) finish() {
 	}
 	v.take()
 	s.End()
-	reply, suicide := v.about.Reply()
-	if v.problem != nil {
-		reply, suicide = v.problem, false
+	reply, suicide := v.problem, false
+	if reply == nil { // otherwise loops may still be visited
+		reply, suicide = v.about.Reply()
 	}
 	if suicide {
 		s.atLeast(closing)
