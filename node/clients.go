@@ -213,3 +213,6 @@ func (cn *conn) Wake(reply []byte) (ended bool) {
 	}
 	return ended
 }
+
+// WakeThen is Wake for a session.Everyone. A node knows at once how a wait ends.
+func (cn *conn) WakeThen(reply []byte, then func(ended bool)) { then(cn.Wake(reply)) }

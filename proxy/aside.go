@@ -68,6 +68,18 @@ func (s *client) wait(w *session.Waiting) {
 	s.block(0)
 }
 
+// WakeThen is Wake for a session.Everyone. The node that has a blocking command knows how its wait ends: it may have
+// served the command already.
+func (s *client) WakeThen(reply []byte, then func(ended bool)) {
+	waits := s.blocking && s.woken == nil
+	if waits {
+		s.decided = then
+	}
+	if ended := s.Wake(reply); !waits {
+		then(ended)
+	}
+}
+
 // Wake ends the wait of the session, as State.EndWaiting does.
 func (s *client) Wake(reply []byte) (ended bool) {
 	if s.blocking {

@@ -17,7 +17,8 @@ import (
 //
 // The node alone decides how the wait ends. Whoever wants to end it otherwise (CLIENT UNBLOCK, the end of
 // the client) has the node cancel it, and gives the client another reply only if the node has not served
-// the command meanwhile. While no node has the command, it waits all the same: package order ends it then.
+// the command meanwhile. CLIENT UNBLOCK is answered when that is known. While no node has the command, it waits all
+// the same: package order ends it then.
 
 // forwardBlocking sends a blocking command. It reports false if the command must wait.
 func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte) bool {
@@ -82,7 +83,7 @@ func (s *client) blocked() {
 }
 
 // cancelBlocking has the command that waits answer reply, or null if that is nil, unless its node has
-// served it.
+// served it. It reports false if somebody has done so before.
 func (s *client) cancelBlocking(reply []byte) (canceled bool) {
 	if s.woken != nil {
 		return false
@@ -91,6 +92,7 @@ func (s *client) cancelBlocking(reply []byte) (canceled bool) {
 		s.woken = resp.AppendNullArray(nil, s.state.Version)
 	}
 	if c := s.claims; c != nil && !c.IsPopping() {
+		s.decide(true)
 		c.finish(s.woken)
 		return true
 	}
@@ -111,17 +113,27 @@ func (s *client) unblocked(seq uint64, reply []byte) []byte {
 	if bytes.Equal(reply, errCrossSlot) { // its keys were in one slot when it was sent: their database was pinned then
 		reply = errUnblocked
 	}
-	if bytes.Equal(reply, canceled) {
+	ended := bytes.Equal(reply, canceled)
+	if ended {
 		if reply = s.woken; reply == nil { // order has canceled it: there was no memory
 			reply = outOfMemory
 		}
 	}
+	s.decide(ended)
 	s.blocking, s.gathers, s.woken = false, false, nil
 	if s.state.Waiting != nil {
 		s.state.Waiting = nil
 		s.Unblock()
 	}
 	return reply
+}
+
+// decide tells whoever wanted the wait to end whether it has ended thus.
+func (s *client) decide(ended bool) {
+	if then := s.decided; then != nil {
+		s.decided = nil
+		then(ended)
+	}
 }
 
 // waitOver returns the reply to the blocking command, whose wait has ended at no node.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,4 +70,43 @@ func TestWaitsWithoutANode(t *testing.T) {
 	n.mu.Unlock()
 	n.complete(0, "*2\r\n$1\r\nk\r\n$1\r\ne\r\n")
 	cl.want("*2 $1 k $1 e")
+}
+
+// TestUnblockIsExact: CLIENT UNBLOCK answers 1 if it has ended the wait, and 0 if the node has served the command or its
+// time was up. The node says which it was.
+func TestUnblockIsExact(t *testing.T) {
+	c, n := blockingCluster(t)
+	admin := c.dial()
+	const pair = "*2\r\n$1\r\nk\r\n$1\r\ne\r\n"
+	for _, f := range []struct{ how, reply, want, answer string }{
+		{"", pair, "*2 $1 k $1 e", ":0"},
+		{" ERROR", pair, "*2 $1 k $1 e", ":0"},
+		{" ERROR", "*-1\r\n", "*-1", ":0"},
+		{"", string(canceled), "*-1", ":1"},
+		{" ERROR", string(canceled), "-UNBLOCKED client unblocked via CLIENT UNBLOCK", ":1"},
+		{"", "-DUNLINWAIT 1\r\n", "*-1", ":1"}, // no node has it any more
+	} {
+		cl := c.dial()
+		cl.send("CLIENT ID", "BLPOP k 0")
+		id := strings.TrimPrefix(cl.reply(), ":")
+		n.waiting(1)
+		eventually(t, "it waits", func() bool { return c.stats().Blocked == 1 })
+		admin.send("CLIENT UNBLOCK "+id+f.how, "PING")
+		eventually(t, "the node is told", func() bool {
+			return slices.ContainsFunc(n.executed(), func(line string) bool { return strings.HasPrefix(line, "CANCEL ") })
+		})
+		n.complete(0, f.reply)
+		cl.want(f.want)
+		admin.want(f.answer, "+PONG")
+		n.set(func(n *fakeNode) { n.log = nil })
+	}
+	cl := c.dial()
+	cl.send("CLIENT ID", "BLPOP k 0")
+	id := strings.TrimPrefix(cl.reply(), ":")
+	n.waiting(1)
+	eventually(t, "it waits", func() bool { return c.stats().Blocked == 1 })
+	admin.send("CLIENT UNBLOCK " + id)
+	eventually(t, "the node is told", func() bool { return len(n.executed()) > 0 })
+	cl.Close() // and the node says nothing
+	admin.want(":1")
 }

@@ -55,13 +55,14 @@ type client struct {
 	selection selection     // of selecting
 	tableless time.Duration // since when a command waits for the proxy's first table; 0: none does
 
-	waits    uint64    // with state.Waiting or blocking: the command that waits
-	blocking bool      // the command waits is a blocking one: the session takes no other before its reply
-	gathers  bool      // or it is executed on keys of several slots
-	claims   *claiming // not nil: it names keys of several slots
-	popsLast bool      // it pops the ends of lists, not their beginnings
-	woken    []byte    // not nil: the reply to that, if nothing serves it
-	waitsFor *pipe     // the full pipe that has this session in its waiters
+	waits    uint64           // with state.Waiting or blocking: the command that waits
+	blocking bool             // the command waits is a blocking one: the session takes no other before its reply
+	gathers  bool             // or it is executed on keys of several slots
+	claims   *claiming        // not nil: it names keys of several slots
+	popsLast bool             // it pops the ends of lists, not their beginnings
+	woken    []byte           // not nil: the reply to that, if nothing serves it
+	decided  func(ended bool) // not nil: to be called when it is known whether that is the reply
+	waitsFor *pipe            // the full pipe that has this session in its waiters
 
 	phase        phase
 	input        inputState
@@ -370,6 +371,7 @@ func (s *client) closeWhenDone() {
 // OnClose is called by the loop once the socket is closed. Replies that arrive later are dropped.
 func (s *client) OnClose(_ *netloop.Conn, err error) {
 	s.phase, s.mutes = closed, true
+	s.decide(true)
 	s.Close()
 	if s.claims != nil {
 		s.claims.end()

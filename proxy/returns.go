@@ -18,7 +18,9 @@ import (
 //	                             LPUSH q e ──▶ owner: whoever waits next has it
 //
 // So the command is parked and follows its partition like any other, waiters are served, and a key that has
-// another type by now stays as it is. It is not sent twice: the element is lost if its pipe breaks as well.
+// another type by now stays as it is. A DEL or FLUSHALL between the pop and the return does not stop the return: the
+// reply does not say whether the pop has emptied the key, so the proxy cannot tell one that was deleted since from one
+// that is gone because it was emptied. It is not sent twice: the element is lost if its pipe breaks as well.
 // What moves an element has stored it, and replies that come by tickets (256 KiB and more) are not returned.
 
 // returning is the command by which elements are returned, and a session of its own. It is its Part.
@@ -43,6 +45,7 @@ func (s *client) giveBack(seq uint64, reply []byte) {
 	if !s.blocking || s.waits != seq {
 		return
 	}
+	s.decide(true)
 	s.blocking, s.state.Waiting = false, nil // until the loop says that it is closed, nobody wakes it
 	args := undoing(s.state.LastCmd, s.popsLast, reply)
 	if args == nil {

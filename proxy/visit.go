@@ -114,9 +114,9 @@ func (v *visit) finish() {
 	}
 	v.take()
 	s.End()
-	reply, suicide := v.about.Reply()
-	if v.problem != nil {
-		reply, suicide = v.problem, false
+	reply, suicide := v.problem, false
+	if reply == nil { // otherwise loops may still be visited
+		reply, suicide = v.about.Reply()
 	}
 	if suicide {
 		s.atLeast(closing)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"container/list"
+	"sync"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -10,7 +11,8 @@ import (
 // CLIENT LIST, KILL, UNBLOCK and PAUSE concern the clients of all loops. Do checks their options. The
 // caller then makes an Everyone, enters the process's Visits with it, and visits every loop, in rounds:
 // on each loop a round takes maxVisit steps, and between two rounds the loop serves others. Behind each
-// round a goroutine, or one of the loops, gathers the lines of LIST:
+// round a goroutine gathers the lines of LIST. Behind the only round of UNBLOCK it waits until it is known
+// how the wait of the client has ended:
 //
 //	loop 1   Visit: lines of some clients ─┐          ┌─ Visit ─┐
 //	loop 2   Visit: lines of some clients ─┴─ Gather ─┴─ Visit ─┴─ Gather ─ ··· ─ Reply
@@ -23,8 +25,9 @@ type Client interface {
 	Kill()
 	// Unblock resumes the commands that a pause has stopped.
 	Unblock()
-	// Wake ends the wait of the client, as EndWaiting does.
-	Wake(reply []byte) (ended bool)
+	// WakeThen ends the wait of the client, as EndWaiting does, and calls then once, when it is known whether
+	// the wait has ended thus: at once, or later on the same loop, at the latest when the client is closed.
+	WakeThen(reply []byte, then func(ended bool))
 }
 
 // The steps of a visit. A step takes about a microsecond.
@@ -44,13 +47,14 @@ type Everyone struct {
 	action  Action
 	asking  uint64 // id of the client that sent the command
 	version resp.Version
-	words   int          // number of words of the request
-	filter  ClientFilter // of LIST and KILL
-	id      int64        // the client that UNBLOCK names
-	with    []byte       // and the reply that it gets
-	loops   []visited    // by loop; each element is written on its loop
-	lines   []byte       // gathered from the loops in the last round
-	size    int          // bytes of all lines
+	words   int            // number of words of the request
+	filter  ClientFilter   // of LIST and KILL
+	id      int64          // the client that UNBLOCK names
+	with    []byte         // and the reply that it gets
+	woken   sync.WaitGroup // that client, until it is known how its wait has ended
+	loops   []visited      // by loop; each element is written on its loop
+	lines   []byte         // gathered from the loops in the last round
+	size    int            // bytes of all lines
 
 	begin func()        // see Visits.Enter
 	place *list.Element // in Visits, whose mutex protects it; nil: it does not wait there
@@ -104,10 +108,10 @@ func (e *Everyone) Visit(loop int, now time.Duration, clients *Roster) {
 	case f.all || len(f.lines) > 0:
 		return
 	case e.action == ActionClientUnblock:
-		if st := clients.find(uint64(e.id)); st != nil && st.unblockedBy(e.id) && st.Client.Wake(e.with) {
-			f.clients++
-		}
 		f.all = true
+		if st := clients.find(uint64(e.id)); st != nil && st.unblockedBy(e.id) {
+			e.wake(f, st)
+		}
 		return
 	}
 	all := clients.behind(f.last)
@@ -122,6 +126,17 @@ func (e *Everyone) Visit(loop int, now time.Duration, clients *Roster) {
 		}
 	}
 	f.all = true
+}
+
+// wake executes UNBLOCK on its client. Gather waits for the result.
+func (e *Everyone) wake(f *visited, st *State) {
+	e.woken.Add(1)
+	st.Client.WakeThen(e.with, func(ended bool) {
+		if ended {
+			f.clients++
+		}
+		e.woken.Done()
+	})
 }
 
 // visit executes the command on a client. It returns how many steps that took.
@@ -158,8 +173,10 @@ func (e *Everyone) IsPause() bool { return e.action == ActionPause }
 
 // Gather is called behind each round. It returns the next part of the reply to LIST, which comes behind
 // what Reply returns, and is valid until the next call: the lines of some clients, in the order of ids.
-// more reports that a further round is needed.
+// more reports that a further round is needed. Do not call Gather on a loop: for UNBLOCK it waits until
+// the client's loop knows how the wait has ended.
 func (e *Everyone) Gather() (lines []byte, more bool) {
+	e.woken.Wait()
 	e.lines = e.lines[:0]
 	for {
 		next, least := -1, uint64(0)

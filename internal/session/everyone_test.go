@@ -3,6 +3,7 @@ package session
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -19,10 +20,10 @@ type noted struct {
 func (n *noted) StateNow() *State { return n.state }
 func (n *noted) Kill()            { n.done += "killed " }
 func (n *noted) Unblock()         { n.done += "unblocked " }
-func (n *noted) Wake(reply []byte) (ended bool) {
+func (n *noted) WakeThen(reply []byte, then func(ended bool)) {
 	answer, ended := n.state.EndWaiting(reply)
 	n.done += "woken by " + string(answer)
-	return ended
+	then(ended)
 }
 
 // TestEveryone checks that a command finds the clients of all loops, and that its reply adds up the
@@ -70,6 +71,44 @@ func TestEveryone(t *testing.T) {
 	f("CLIENT UNBLOCK 3", ActionClientUnblock, ":1", false, "", "", "woken by :0", "")
 	f("CLIENT UNBLOCK 2", ActionClientUnblock, ":0", false, "", "", "", "") // it does not WAIT
 	f("CLIENT UNPAUSE", ActionPause, "+OK", false, "", "", "", "")
+}
+
+// answersLater is a client that says later how its wait has ended.
+type answersLater struct {
+	noted
+	then func(ended bool)
+}
+
+func (a *answersLater) WakeThen(_ []byte, then func(ended bool)) { a.then = then }
+
+// TestUnblockWaits checks that CLIENT UNBLOCK has no result before its client's loop knows how the wait has ended.
+func TestUnblockWaits(t *testing.T) {
+	for ended, want := range map[bool]string{true: ":1\r\n", false: ":0\r\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			st := testServer("").NewState("a:1", "", 0)
+			a, clients := new(answersLater), new(Roster)
+			st.Client, st.LastCmd, st.Waiting = a, command.Wait, Later(nil, func() {})
+			clients.Add(st)
+			e := NewEveryone(ActionClientUnblock, st, conversation.Words(t, "CLIENT UNBLOCK 1"), 1)
+			e.Visit(0, 0, clients)
+			gathered := false
+			go func() {
+				if _, more := e.Gather(); more {
+					t.Error("it takes a further round")
+				}
+				gathered = true
+			}()
+			synctest.Wait()
+			if gathered {
+				t.Fatal("it does not wait")
+			}
+			a.then(ended)
+			synctest.Wait()
+			if reply, _ := e.Reply(); !gathered || string(reply) != want {
+				t.Errorf("gathered %v, the reply is %q, want %q", gathered, reply, want)
+			}
+		})
+	}
 }
 
 // TestPauser checks that commands that a pause has held continue when the pause is over, and that

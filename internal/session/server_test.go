@@ -101,7 +101,8 @@ func carryOut(about *Everyone, s *Server, loops ...*Roster) (reply []byte, suici
 func (e *ourEnd) StateNow() *State { return e.state }
 func (e *ourEnd) Kill()            {}
 func (e *ourEnd) Unblock()         {}
-func (e *ourEnd) Wake([]byte) bool { return true }
+
+func (e *ourEnd) WakeThen(_ []byte, then func(ended bool)) { then(true) }
 
 // say is Talk for tests that write a request as words.
 func (e *ourEnd) say(t *testing.T, request string) string {

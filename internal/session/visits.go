@@ -7,8 +7,8 @@ import (
 
 // Visits has the commands that visit all clients of the process take turns: one at a time, so that its
 // loops spend no more on many of them than on one, and only one has what its rounds gather. What changes
-// clients comes before what lists them. UNBLOCK, which looks at one client of each loop, does not wait. The
-// methods may be called from any goroutine.
+// clients comes before what lists them. UNBLOCK, which looks at one client of all, does not wait for a turn,
+// and its client may take a while to answer. The methods may be called from any goroutine.
 type Visits struct {
 	mu             sync.Mutex
 	busy           bool

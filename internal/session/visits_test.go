@@ -30,7 +30,11 @@ type counted struct {
 func (c *counted) StateNow() *State { c.of.shown++; return c.state }
 func (c *counted) Kill()            { c.of.done++ }
 func (c *counted) Unblock()         { c.of.done++ }
-func (c *counted) Wake([]byte) bool { c.of.done++; return true }
+
+func (c *counted) WakeThen(_ []byte, then func(ended bool)) {
+	c.of.done++
+	then(true)
+}
 
 func manyClients(clients, loops int) *many {
 	m := &many{server: testServer("")}
