@@ -18,7 +18,6 @@ type many struct {
 	loops  []*Roster
 	shown  int // clients whose State was asked for
 	done   int // clients that were killed or unblocked
-	paused int
 }
 
 // counted is one of them.
