@@ -72,8 +72,8 @@ func TestWaitsWithoutANode(t *testing.T) {
 	cl.want("*2 $1 k $1 e")
 }
 
-// TestUnblockIsExact: CLIENT UNBLOCK answers 1 if it has ended the wait, and 0 if the node has served the command or its
-// time was up. The node says which it was.
+// TestUnblockIsExact: CLIENT UNBLOCK answers 1 if it has ended the wait, and 0 if the node has served the
+// command or its time was up. The node says which it was.
 func TestUnblockIsExact(t *testing.T) {
 	c, n := blockingCluster(t)
 	admin := c.dial()
