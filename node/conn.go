@@ -314,6 +314,7 @@ func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 		cn.worker.Count.SlowReaders++
 	case errors.Is(err, netloop.ErrNoMemory):
 		cn.worker.Count.Starved++
+		cn.node.starved.Add(1)
 	}
 	cn.State.Leave()
 	cn.dropTopics()

@@ -34,14 +34,6 @@ func (b connBudget) Charge(bytes int64) bool { return b.has(bytes) && b.n.engine
 
 // has reports whether connections may use so many bytes more.
 func (b connBudget) has(bytes int64) bool {
-	if !b.hasNow(bytes) {
-		b.n.connsRefused.Add(1)
-		return false
-	}
-	return true
-}
-
-func (b connBudget) hasNow(bytes int64) bool {
 	e, g := b.n.engine, &b.n.garbage
 	most := e.MaxBytes()/connShare - e.Replies() - bytes
 	if e.Outside()-b.n.overhead.Load()-g.size.Load() <= most {

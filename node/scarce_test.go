@@ -183,10 +183,10 @@ func TestStalledRequestsGiveWay(t *testing.T) {
 	n := startLimited(t, 16<<20, "allkeys")
 	stopTimers(t, n)
 	request := mSetRequest("half", 1000)
-	for range 5 {
+	for range 3 {
 		dial(t, n.Addr()).sendRaw(request[:len(request)-10])
 	}
-	half := int64(5*len(request)) - 100
+	half := int64(3*len(request)) - 100
 	outside := func() int64 { return n.engine.Stats().Outside }
 	eventually(t, "they have come", func() bool { return outside() > half })
 	for range 3 {

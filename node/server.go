@@ -142,7 +142,7 @@ type Node struct {
 	big            measure.BigWalk
 	lists          atomic.Int64  // bytes of the limit that commands have in the Go heap
 	conns          atomic.Int64  // and that connections have there
-	connsRefused   atomic.Int64  // how often connections found no memory for buffers
+	starved        atomic.Int64  // connections closed because there was no memory for their buffers
 	turnTime       time.Duration // netloop.TurnTime, but in tests
 	garbage        garbage
 

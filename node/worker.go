@@ -152,7 +152,7 @@ func (w *worker) closeSilent() {
 	w.restTrier()
 	limit, now := w.node.settings.IdleTimeout(), w.loop.Now()
 	full := w.node.isFull(1)
-	w.scarcity.begin(w.node.engine.Refused()+w.node.connsRefused.Load(), now)
+	w.scarcity.begin(w.node.engine.Refused()+w.node.starved.Load(), now)
 	for cn := range w.conns {
 		silence := now - cn.State.LastUsed
 		client := cn.pipe == nil && !cn.peer && !cn.Answering && !cn.State.Monitor && !cn.State.Subscribes()
