@@ -27,7 +27,7 @@ func TestExpiredWhileItMoves(t *testing.T) {
 	const keys = 6000
 	c := dial(t, nodes[0].Addr())
 	for i := range keys {
-		c.send(fmt.Sprintf("SET {%s}%d v PX %d", key, i, 1+i/4))
+		c.send(fmt.Sprintf("SET {%s}%d v PX %d", key, i, 1+i/2))
 	}
 	for range keys {
 		c.wantNext("OK")

@@ -235,8 +235,9 @@ func Start(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot start node %q: %w", cfg.ID, err)
 	}
-	n = &Node{turnTime: netloop.TurnTime,
-		cfg: cfg, log: cfg.Log, engine: store, strained: strained,
+	n = &Node{
+		turnTime: netloop.TurnTime,
+		cfg:      cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
 		topicsPatience: topicsPatience, closedLimit: closedLimit, reopens: func() {},
 	}

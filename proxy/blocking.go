@@ -41,9 +41,11 @@ func (s *client) forwardBlocking(cmd *command.Command, args [][]byte, raw []byte
 		args = naming(cmd, args, args[cmd.FirstKey(args)], nil) // its node says best what is wrong
 		raw = resp.AppendRequest(nil, args...)
 	}
-	if limit, waits, valid := claimable(cmd, args); valid && waits {
-		s.Block(s.tail, limit, w.loop.Now())
+	limit, waits, valid := claimable(cmd, args)
+	if !waits || !valid {
+		limit = 0 // until a node says what is wrong, or what it takes the limit for
 	}
+	s.Block(s.tail, limit, w.loop.Now())
 	before := s.Outstanding()
 	if !s.forward(cmd, args, raw) {
 		return false
@@ -136,9 +138,10 @@ func (s *client) decide(ended bool) {
 	}
 }
 
-// waitOver returns the reply to the blocking command, whose wait has ended at no node.
-func (s *client) waitOver() []byte {
-	if s.woken != nil {
+// waitOver returns the reply to the blocking command, or to a part of it, whose wait has ended at no node. Beside
+// other parts, one has found nothing.
+func (s *client) waitOver(part bool) []byte {
+	if s.woken != nil && !part {
 		return canceled
 	}
 	return resp.AppendNullArray(nil, s.state.Version)

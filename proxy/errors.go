@@ -31,7 +31,7 @@ var (
 	errNoTracking     = wire("ERR CLIENT TRACKING is not possible: there is no memory for its prefixes")
 	errTrackingLevel  = wire("ERR CLIENT TRACKING needs protocol level 14, and the cluster has not reached it: all members must be upgraded")
 	errTrackingInside = wire("ERR CLIENT TRACKING inside MULTI is not allowed")
-	errNoList         = wire("TRYAGAIN no memory for the list of clients; try again, or name some by their ids")
+	errNoList         = wire("TRYAGAIN no memory to go through the clients; try again, or name some by their ids")
 	errLoops          = wire("ERR this proxy's loops do not answer")
 	errManyFollowed   = wire("ERR too many prefixes: all clients together can have 4096, of 256 different lengths")
 )

@@ -43,6 +43,8 @@ func (s *client) everyone(action session.Action, args [][]byte) {
 	s.w.order.Begin(&s.Session, s.laneFor(0, false))                 // it may never have had one
 	if s.visit = v; !v.keep(v.about.Bytes()) && !v.about.IsPause() { // which is in effect
 		v.fail(errNoList)
+		v.finish()
+		return
 	}
 	p.server.Visits().Enter(v.about, func() { p.visiting.Go(v.run) })
 }

@@ -156,7 +156,7 @@ func (w *worker) failed(a *order.Action) {
 	switch a.Outcome {
 	case order.TooLate:
 	case order.WaitOver:
-		reply = s.waitOver()
+		reply = s.waitOver(r.Part != nil)
 	case order.NoMemory:
 		reply = errNotParked
 	case order.Unknown:

@@ -66,7 +66,7 @@ func (m *memoryShares) run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		if time.Since(m.looked) >= adjustEvery {
+		if time.Since(m.looked) >= adjustEvery-lookEvery/2 { // ticks come a little early or late
 			m.looked = time.Now()
 			m.watchProgram(binaryMemory)
 		}

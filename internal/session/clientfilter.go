@@ -131,9 +131,9 @@ func (f *ClientFilter) setOption(name string, value []byte, st *State) (refusal 
 	case "type":
 		return f.setType(value)
 	case "addr":
-		f.addr = string(value)
+		f.addr = addressOf(value)
 	case "laddr":
-		f.laddr = string(value)
+		f.laddr = addressOf(value)
 	case "user":
 		if string(value) != defaultUser {
 			return "ERR No such user '" + command.Cut(value) + "'"
@@ -145,6 +145,12 @@ func (f *ClientFilter) setOption(name string, value []byte, st *State) (refusal 
 	}
 	return ""
 }
+
+// addressOf returns a word as an address. Of one that is longer than any address it keeps as much as shows that.
+func addressOf(word []byte) string { return string(word[:min(len(word), maxAddress)]) }
+
+// maxAddress is longer than every address, that of IPv6 with a zone and a port too.
+const maxAddress = 128
 
 func (f *ClientFilter) setSkipMe(value []byte, st *State) (refusal string) {
 	switch strings.ToLower(string(value)) {

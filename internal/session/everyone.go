@@ -62,12 +62,13 @@ type Everyone struct {
 
 // visited is how far a command has come on one loop, and with what result.
 type visited struct {
+	begun   bool   // it has been there
+	until   uint64 // the id of the newest client at that time: those who come later are not visited
 	all     bool   // all clients were visited
 	last    uint64 // the id of the client that was visited last
 	clients int
 	suicide bool // the asking client is among the killed
 
-	begun  bool       // obeyed is known
 	obeyed pausePlace // where the loop's clients obey a pause
 
 	text     []byte       // lines, some of which are gathered
@@ -114,9 +115,15 @@ func (e *Everyone) Visit(loop int, now time.Duration, clients *Roster) {
 		}
 		return
 	}
+	if !f.begun {
+		f.begun, f.until = true, clients.newest()
+	}
 	all := clients.behind(f.last)
 	steps := 0
 	for i := range all {
+		if all[i].id > f.until {
+			break
+		}
 		if steps >= maxVisit {
 			return
 		}

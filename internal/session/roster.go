@@ -53,6 +53,14 @@ func (r *Roster) find(id uint64) *State {
 	return nil
 }
 
+// newest returns the highest id, 0 if there is none.
+func (r *Roster) newest() uint64 {
+	if len(r.all) == 0 {
+		return 0
+	}
+	return r.all[len(r.all)-1].id
+}
+
 // behind returns the clients whose ids are higher, valid until the next Add or Remove.
 func (r *Roster) behind(id uint64) []rostered {
 	i, there := r.place(id)

@@ -2,12 +2,13 @@ package session
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 )
 
 // Visits has the commands that visit all clients of the process take turns: one at a time, so that its
 // loops spend no more on many of them than on one, and only one has what its rounds gather. What changes
-// clients comes before what lists them. UNBLOCK, which looks at one client of all, does not wait for a turn,
+// clients takes turns with what lists them, so that neither waits for all of the other kind. UNBLOCK, which looks at one client of all, does not wait for a turn,
 // and its client may take a while to answer. The methods may be called from any goroutine.
 type Visits struct {
 	mu             sync.Mutex
@@ -70,7 +71,11 @@ func (v *Visits) next(last *Everyone) *Everyone {
 	if last.action == ActionClientUnblock {
 		return nil
 	}
-	for _, queue := range []*list.List{&v.changes, &v.lists} {
+	queues := []*list.List{&v.changes, &v.lists}
+	if last.action != ActionClientList {
+		slices.Reverse(queues)
+	}
+	for _, queue := range queues {
 		if first := queue.Front(); first != nil {
 			e := queue.Remove(first).(*Everyone)
 			e.place = nil

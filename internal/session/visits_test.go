@@ -18,6 +18,7 @@ type many struct {
 	loops  []*Roster
 	shown  int // clients whose State was asked for
 	done   int // clients that were killed or unblocked
+	killed func(*State)
 }
 
 // counted is one of them.
@@ -27,7 +28,7 @@ type counted struct {
 }
 
 func (c *counted) StateNow() *State { c.of.shown++; return c.state }
-func (c *counted) Kill()            { c.of.done++ }
+func (c *counted) Kill()            { c.of.done++; c.of.killed(c.state) }
 func (c *counted) Unblock()         { c.of.done++ }
 
 func (c *counted) WakeThen(_ []byte, then func(ended bool)) {
@@ -36,7 +37,7 @@ func (c *counted) WakeThen(_ []byte, then func(ended bool)) {
 }
 
 func manyClients(clients, loops int) *many {
-	m := &many{server: testServer("")}
+	m := &many{server: testServer(""), killed: func(*State) {}}
 	for range loops {
 		m.loops = append(m.loops, new(Roster))
 	}
@@ -118,8 +119,33 @@ func TestVisitTakesFewSteps(t *testing.T) {
 	}
 }
 
+// TestKilledClientsComeBack checks that CLIENT KILL ends, although whoever is killed connects again at once.
+func TestKilledClientsComeBack(t *testing.T) {
+	const clients = 3000
+	m := manyClients(clients, 2)
+	var back []*State
+	m.killed = func(st *State) { back = append(back, st) }
+	e := NewEveryone(ActionClientKill, m.all[0], conversation.Words(t, "CLIENT KILL SKIPME yes"), len(m.loops))
+	for more := true; more; _, more = e.Gather() {
+		for i, roster := range m.loops {
+			e.Visit(i, 0, roster)
+		}
+		for _, st := range back {
+			m.leave(st)
+			m.join()
+		}
+		back = back[:0]
+		if m.done >= 2*clients {
+			t.Fatalf("%d clients are killed, want %d", m.done, clients-1)
+		}
+	}
+	if m.done != clients-1 {
+		t.Errorf("%d clients are killed, want %d", m.done, clients-1)
+	}
+}
+
 // TestClientsComeAndGo checks that a list has each client that was there all the time, once, and none that came
-// after the visit had passed its end.
+// after the visit had begun on its loop.
 func TestClientsComeAndGo(t *testing.T) {
 	m := manyClients(3000, 2)
 	e := NewEveryone(ActionClientList, m.all[0], conversation.Words(t, "CLIENT LIST"), len(m.loops))
@@ -149,6 +175,9 @@ func TestClientsComeAndGo(t *testing.T) {
 		if _, listed := slices.BinarySearch(got, int(st.ID)); !listed && !left[int(st.ID)] {
 			t.Errorf("client %d was there all the time and is not listed", st.ID)
 		}
+	}
+	if last := got[len(got)-1]; last > 3000 {
+		t.Errorf("client %d is listed, which came later", last)
 	}
 	for _, r := range m.loops {
 		if len(r.all) > 2*(len(r.all)-r.gone)+fewGone {

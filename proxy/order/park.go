@@ -274,13 +274,18 @@ func (m *Machine) note(s *Session) {
 	}
 }
 
-// arm schedules the next retry of all parked requests. The pause grows from one to the next, and with the sessions
-// that are to be looked at then: blocking commands may be parked for hours.
+// arm schedules the next retry of all parked requests.
 func (m *Machine) arm() {
 	if !m.armed {
 		m.armed = true
-		m.act(Action{Kind: Arm, After: m.retryPause + time.Duration(len(m.parking)/sessionsPerMilli)*time.Millisecond})
+		m.act(Action{Kind: Arm, After: m.pause()})
 	}
+}
+
+// pause is how long it is until the next retry. It grows from one to the next, and with the sessions that are to be
+// looked at then: blocking commands may be parked for hours.
+func (m *Machine) pause() time.Duration {
+	return m.retryPause + time.Duration(len(m.parking)/sessionsPerMilli)*time.Millisecond
 }
 
 // sessionsPerMilli is for how many sessions with parked requests the pause is a millisecond longer: trying them again
@@ -298,7 +303,7 @@ func (m *Machine) RetryTimer(now time.Duration) {
 func (m *Machine) retrySoon() {
 	m.retryPause = retryFirst
 	if m.armed {
-		m.act(Action{Kind: Arm, After: m.retryPause})
+		m.act(Action{Kind: Arm, After: m.pause()})
 	}
 }
 

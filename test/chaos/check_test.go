@@ -43,14 +43,13 @@ func TestCheck(t *testing.T) {
 	x := newRig(t, seed, Options{Copies: 1, relayed: true, Rest: time.Millisecond, Batch: 1})
 	divers := x.startDivers()
 	x.Announce()
-	begin := time.Now()
 	time.Sleep(length / calmPart) // the clients work without faults
 	x.AllHeard(true)
 	x.judgeCalm(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	faults := map[string]int{}
 	var next []int // the faults to come: each once, then all again in another order
-	for time.Since(begin) < length && !x.FailedAlready() {
+	for begin := time.Now(); time.Since(begin) < length-length/calmPart && !x.FailedAlready(); {
 		if len(next) == 0 {
 			next = rng.Perm(len(checkFaults))
 		}

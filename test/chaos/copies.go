@@ -44,8 +44,10 @@ type cache struct {
 	mu     sync.Mutex
 	tracks bool // what the connection reads now is tracked
 	copies map[string]*held
-	begun  time.Time // when the commands were sent whose replies are awaited
-	era    uint64    // see Rig.Era
+	// begun is when the commands were sent whose replies are awaited, answered that of those before: what comes
+	// ahead of the replies has not come ahead of theirs.
+	begun, answered time.Time
+	era             uint64 // see Rig.Era
 }
 
 // held is a copy.
@@ -142,7 +144,7 @@ func (c *cache) turn() bool {
 func (c *cache) begins() (now time.Time) {
 	c.note(func() {
 		now = time.Now()
-		c.begun = now
+		c.answered, c.begun = c.begun, now
 	})
 	return now
 }
@@ -289,7 +291,7 @@ func (c *cache) invalidated(push []byte) {
 	defer c.mu.Unlock()
 	if string(parts[1]) == "_\r\n" {
 		for _, k := range c.copies {
-			c.g.ended(k, c.begun)
+			c.g.ended(k, c.answered)
 		}
 		clear(c.copies)
 		c.g.note(func() { c.g.flushed++ })
@@ -301,16 +303,17 @@ func (c *cache) invalidated(push []byte) {
 		return
 	}
 	if k := c.copies[string(keys[0])]; k != nil {
-		c.g.ended(k, c.begun)
+		c.g.ended(k, c.answered)
 		delete(c.copies, k.h.Key)
 	}
 	c.g.note(func() { c.g.told++ })
 }
 
-// ended notes for how long a copy has outlived a write, when the last command was sent before its end.
-func (g *caching) ended(k *held, begun time.Time) {
-	if o := k.outlives(begun); o != nil && o.certain {
-		g.note(func() { g.longest = max(g.longest, begun.Sub(o.acked)) })
+// ended notes for how long a copy has outlived a write, when the last command was sent that was answered before its
+// end.
+func (g *caching) ended(k *held, answered time.Time) {
+	if o := k.outlives(answered); o != nil && o.certain {
+		g.note(func() { g.longest = max(g.longest, answered.Sub(o.acked)) })
 	}
 }
 

@@ -50,7 +50,7 @@ func TestChaosCopiesNotice(t *testing.T) {
 		c.invalidated(fmt.Appendf(nil, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$%d\r\n%s\r\n", len(key), key))
 	}
 
-	f("lost", "shows write 1, 2s after write 2 was acknowledged", func(c *cache, h *History) {
+	f("lost", "after write 2 was acknowledged", func(c *cache, h *History) {
 		writes(h, Executed)
 		reads(c, h)(1)
 		writes(h, Executed)
@@ -68,14 +68,14 @@ func TestChaosCopiesNotice(t *testing.T) {
 		writes(h, Executed)
 		gone(c, "other")
 	})
-	f("overtakes", "shows write 1, 2s after write 2 was acknowledged", func(c *cache, h *History) {
+	f("overtakes", "after write 2 was acknowledged", func(c *cache, h *History) {
 		writes(h, Executed)
 		answer := reads(c, h)
 		writes(h, Executed)
 		gone(c, "k")
 		answer(1)
 	})
-	f("overtakes, and is noticed by the next write", "shows write 1, 2s after write 2 was acknowledged", func(c *cache, h *History) {
+	f("overtakes, and is noticed by the next write", "after write 2 was acknowledged", func(c *cache, h *History) {
 		writes(h, Executed)
 		answer := reads(c, h)
 		writes(h, Executed)
@@ -109,7 +109,7 @@ func TestChaosCopiesNotice(t *testing.T) {
 		reads(c, h)(1)
 		deletes(h, Executed)
 	})
-	f("not there", "shows write 0, 2s after write 2 was acknowledged", func(c *cache, h *History) {
+	f("not there", "after write 2 was acknowledged", func(c *cache, h *History) {
 		deletes(h, Executed)
 		reads(c, h)(0)
 		writes(h, Executed)
