@@ -14,7 +14,6 @@ import (
 
 const (
 	maxInflight   = 1024     // commands of one session without a delivered reply
-	maxSlow       = 64       // and while one of them is not quick: others of its pipe wait for them
 	maxReplyBytes = 1 << 20  // what the replies of those may take, as far as foreseen
 	firstReply    = 64 << 10 // what the first replies are taken for: few commands go out until it is known better
 	largeRequest  = 64 << 10 // a request longer than this travels apart from the small ones
@@ -33,7 +32,6 @@ type client struct {
 	// Commands head … tail-1 have no delivered reply yet; turns is a ring indexed by number.
 	head, tail uint64
 	turns      []turn
-	slow       uint64     // behind the last one that is not quick
 	early      []byte     // replies that came before their turn; turns say where they lie
 	earlyLive  int        // bytes of it that are still to be delivered
 	gathered   int        // bytes of replies to parts, of commands that are not complete
@@ -212,9 +210,6 @@ func (s *client) execute(args [][]byte, raw []byte) bool {
 // one.
 func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool {
 	s.state.LastCmd = cmd.ID
-	if !cmd.Quick() {
-		s.slow = s.tail + 1
-	}
 	if s.isDue() || cmd.Flags&command.PubSub != 0 {
 		if _, _, ok := session.SubscriptionOf(cmd.ID); ok {
 			return s.subscribe(cmd, args)
@@ -295,15 +290,7 @@ func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 func (s *client) atLimit() bool {
 	n := int(s.tail - s.head)
 	s.drains = s.drains && n > 0
-	return n >= s.mostInflight() || s.long != nil || n > 0 && (s.blocking || s.selecting || s.drains || s.foreseen(n) > maxReplyBytes)
-}
-
-// mostInflight returns how many commands without a delivered reply the session may have at present.
-func (s *client) mostInflight() int {
-	if s.slow > s.head {
-		return maxSlow
-	}
-	return maxInflight
+	return n >= maxInflight || s.long != nil || n > 0 && (s.blocking || s.selecting || s.drains || s.foreseen(n) > maxReplyBytes)
 }
 
 // foreseen estimates the bytes of the session's replies: n expected ones, the early and the
@@ -315,7 +302,7 @@ func (s *client) foreseen(n int) int {
 // mayContinue reports whether a stalled session may try its next command.
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
-	return n <= s.mostInflight()/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && s.waitsFor == nil &&
+	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && s.waitsFor == nil &&
 		s.long == nil && !s.blocking && !s.selecting && !(s.drains && n > 0) && !s.state.Blocked && s.w.order.MayContinue(&s.Session)
 }
 

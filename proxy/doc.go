@@ -67,7 +67,7 @@
 //
 // # Bounds
 //
-//   - A session has at most maxInflight commands outstanding, or maxSlow while one of them is not quick.
+//   - A session has at most maxInflight commands outstanding.
 //   - Its expected, early and unsent replies take about maxReplyBytes together, if they are as
 //     large as the last ones. Early replies never take more than maxEarly, counting the gathered
 //     parts of unfinished replies. A session gathers the large parts of one command at a time.

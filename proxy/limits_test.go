@@ -252,27 +252,3 @@ func TestHTTPBodyIsNotExecuted(t *testing.T) {
 	after.send("EXISTS k")
 	after.want(":0")
 }
-
-// Of commands that are not quick fewer are on their way for one client: those of others wait for them in the pipe.
-func TestFewSlowCommandsAreOnTheirWay(t *testing.T) {
-	c := newCluster(t, 1, oneLoop(t))
-	for request, slow := range map[string]bool{"GET k\r\n": false, "LRANGE k 0 9\r\n": true} {
-		cl := c.dial()
-		for range 100 { // until it is known how short replies are
-			cl.send("GET k")
-			cl.reply()
-		}
-		gate, inflight := make(chan struct{}), make(chan int)
-		c.nodes[0].set(func(n *fakeNode) { n.gate = gate })
-		w := c.proxy.workers[0]
-		w.loop.Post(func() {
-			s := w.clients[len(w.clients)-1]
-			s.OnData(s.conn, []byte(strings.Repeat(request, 500)))
-			inflight <- int(s.tail - s.head)
-		})
-		if got := <-inflight; slow && got != maxSlow || got < maxSlow || !slow && got == maxSlow {
-			t.Errorf("%d of 500 %q are on their way, of slow ones want %d, of others more", got, request, maxSlow)
-		}
-		close(gate)
-	}
-}
