@@ -239,8 +239,12 @@ func (c *claiming) stop() {
 	}
 }
 
-// popLimit is how long a pop from a key that is ready waits there, or to be sent: then the key is claimed again.
-const popLimit = time.Millisecond
+const (
+	// popWait is how many seconds a pop from a key that is ready waits there.
+	popWait = "0.001"
+	// popLimit is how long it waits to be sent. Then the key is claimed again: others wait for its turn.
+	popLimit = time.Second
+)
 
 // pop pops from the key that is ready, as if the client had named no other. Its limit is short, and
 // only one that is not 0.
@@ -259,11 +263,11 @@ func (c *claiming) pop() {
 		key = c.args[2]
 		raw = member.AppendGather(nil, unblocking(c.args))
 	} else {
-		raw = resp.AppendRequest(nil, naming(c.cmd, c.args, key, []byte("0.001"))...)
+		raw = resp.AppendRequest(nil, naming(c.cmd, c.args, key, []byte(popWait))...)
 	}
 	c.Pop(s.laneFor(len(raw), false))
 	r := order.Request{Session: &s.Session, Seq: c.seq, Origin: s.origin(s.partitionOf(key))}
-	s.Block(c.seq, popLimit, w.loop.Now())
+	s.BlockBriefly(c.seq, popLimit, w.loop.Now())
 	if p, ok := w.order.Submit(&s.Session, r, raw, w.loop.Now()); !ok {
 		w.order.Park(r, raw, w.loop.Now())
 	} else if p != nil {

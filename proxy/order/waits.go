@@ -33,6 +33,7 @@ type waiting struct {
 	seq      uint64        // of the command
 	on       bool          // there is one, or there was
 	deadline time.Duration // 0: none
+	brief    bool          // the command says itself how shortly it waits at a node
 	canceled bool          // nobody wants to wait any more
 	why      Outcome       // of a canceled command that no node has
 	told     bool          // the node knows that it is canceled
@@ -53,6 +54,12 @@ func (s *Session) Block(seq uint64, limit, now time.Duration) {
 	if limit > 0 {
 		s.wait.deadline = now + limit
 	}
+}
+
+// BlockBriefly is Block for a command that waits at its node for a moment only. It waits for up to limit to be sent.
+func (s *Session) BlockBriefly(seq uint64, limit, now time.Duration) {
+	s.Block(seq, limit, now)
+	s.wait.brief = true
 }
 
 // Waits reports whether the session's blocking command waits at a node.
@@ -190,7 +197,7 @@ func moves(args [][]byte) bool { return command.Row(args).Flags&command.DenyOOM 
 // until its deadline.
 func (m *Machine) timed(h *parked, now time.Duration) []byte {
 	deadline := h.Session.wait.deadline
-	if h.body != nil || deadline == 0 || !m.waitsItself(&h.Request) {
+	if h.body != nil || deadline == 0 || h.Session.wait.brief || !m.waitsItself(&h.Request) {
 		return h.raw
 	}
 	args := words(h.raw)
