@@ -135,12 +135,16 @@ func (m *Machine) retry(s *Session, now time.Duration) {
 	}
 }
 
+// leastParked is for how long a blocking command is tried to be sent at least. However short its limit is, a node looks
+// whether there is an element, unless none can.
+const leastParked = 200 * time.Millisecond
+
 // giveUp ends the requests that were parked for longer than the patience, and a blocking command whose time is up.
 func (m *Machine) giveUp(s *Session, now time.Duration) {
 	s.parked = slices.DeleteFunc(s.parked, func(h parked) bool {
 		switch w := &s.wait; {
 		case m.waitsItself(&h.Request):
-			if w.deadline == 0 || now < w.deadline {
+			if w.deadline == 0 || now < max(w.deadline, w.begun+leastParked) {
 				return false
 			}
 			m.abandon(&h, WaitOver)

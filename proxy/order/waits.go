@@ -23,8 +23,8 @@ import (
 // When its pipe breaks, a pop is sent again: an element that it has popped since is lost with the
 // pipe, as with a connection to Redis. What moves an element fails then, because it may have done so.
 //
-// While no node can take it, it waits parked: until its time is up, by the deadline of the session, and not for
-// Config.Patience. Whoever cancels it then ends it at once.
+// While no node can take a blocking command, it waits parked: until its time is up, by the deadline of the session, but
+// for leastParked, and not for Config.Patience. Whoever cancels it then ends it at once.
 
 // waiting is the wait of a session's blocking command.
 type waiting struct {
@@ -32,6 +32,7 @@ type waiting struct {
 	token    uint64        // there
 	seq      uint64        // of the command
 	on       bool          // there is one, or there was
+	begun    time.Duration // when the command came
 	deadline time.Duration // 0: none
 	brief    bool          // the command says itself how shortly it waits at a node
 	canceled bool          // nobody wants to wait any more
@@ -50,7 +51,7 @@ func (m *Machine) waitsItself(r *Request) bool {
 // Block notes that the session is about to submit its command seq, a blocking one that waits for up to limit, 0 for
 // ever. The session must send nothing else before that is answered.
 func (s *Session) Block(seq uint64, limit, now time.Duration) {
-	s.wait = waiting{seq: seq, on: true, why: WaitOver}
+	s.wait = waiting{seq: seq, on: true, begun: now, why: WaitOver}
 	if limit > 0 {
 		s.wait.deadline = now + limit
 	}
