@@ -196,10 +196,11 @@ func TestStalledRequestsGiveWay(t *testing.T) {
 		t.Fatal("they are closed though nobody wants their memory")
 	}
 	big := dial(t, n.Addr())
-	go big.conn.Write(mSetRequest("big", 5000)) // fails when the node closes
-	big.next()
-	lookForMemory(t, n)
-	eventually(t, "they are closed", func() bool { return outside() < half/2 })
+	go big.conn.Write(mSetRequest("big", 7000)) // fails when the node closes
+	eventually(t, "they are closed", func() bool {
+		lookForMemory(t, n)
+		return outside() < half/2
+	})
 	mine := dial(t, n.Addr())
 	mine.sendRaw(mSetRequest("mine", 4000))
 	if got := mine.next(); got != "OK" {

@@ -162,6 +162,9 @@ func TestStalledRequestsGiveWay(t *testing.T) {
 	big := c.dial()
 	_, _ = big.Write(long(12 * size)) // fails when the proxy closes
 	eventually(t, "a request finds no memory", func() bool { return c.stats().Starved == 1 })
-	look()
-	eventually(t, "they are closed", func() bool { s := c.stats(); return s.Clients == 0 && s.Buffers < size })
+	eventually(t, "they are closed", func() bool {
+		look()
+		s := c.stats()
+		return s.Clients == 0 && s.Buffers < size
+	})
 }
