@@ -80,6 +80,7 @@ type listener struct {
 	*Session
 	g     *hearing
 	since time.Time         // when it has subscribed
+	era   uint64            // of last
 	last  map[message]int64 // by speaker and channel; n is 0
 }
 
@@ -377,6 +378,10 @@ func (l *listener) judge(frame []byte) {
 	}
 	m, era, err := parseMessage(parts)
 	if err == nil && era == l.g.currentEra() {
+		if l.era != era { // speakers count anew
+			l.era = era
+			clear(l.last)
+		}
 		err = l.g.hears(l, m)
 	}
 	if err != nil {
