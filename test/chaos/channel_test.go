@@ -17,8 +17,8 @@ func TestChaosChannelsNotice(t *testing.T) {
 	g := &hearing{x: x, names: []string{"a", "b"}, said: map[message]*saying{}, next: map[message]int64{}}
 	x.hearing = g
 	session := func(name string) *Session { return &Session{X: x, name: name} }
-	a := &listener{session("a"), g, time.Now().Add(-time.Second), map[message]int64{}}
-	b := &listener{session("b"), g, time.Now().Add(-time.Second), map[message]int64{}}
+	a := &listener{session("a"), g, time.Now().Add(-time.Second), 0, map[message]int64{}}
+	b := &listener{session("b"), g, time.Now().Add(-time.Second), 0, map[message]int64{}}
 	s := session("speaker")
 	for range 4 {
 		g.publish(s, 1, "channel:0")
