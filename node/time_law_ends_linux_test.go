@@ -289,7 +289,8 @@ func (rig *endRig) waits(name, pattern string) {
 	}
 }
 
-// judge compares the best of a few measurements with the law. Of what is executed whole it only sees that nothing is left.
+// judge compares the best of a few measurements with the law. Of what is executed whole it only sees that
+// nothing is left.
 func (rig *endRig) judge(row *command.Command, way, pattern string, args [][]byte) {
 	rig.t.Helper()
 	measure := func() time.Duration {

@@ -1,6 +1,6 @@
-// Package hoard judges who holds memory that others need, and hardly goes on: a client that sends a long request or a
-// large value, one that reads such a value, a proxy that fetches one. The judge looks at equal intervals, and closes who
-// crawls while memory is scarce.
+// Package hoard judges who holds memory that others need and hardly moves any of it: a client that
+// sends a long request or a large value, one that reads such a value, a proxy that fetches one. The
+// judge looks at equal intervals. While memory is scarce, it closes whoever moves less than MinRate.
 package hoard
 
 import (

@@ -6,10 +6,11 @@ import (
 	"sync"
 )
 
-// Visits has the commands that visit all clients of the process take turns: one at a time, so that its
-// loops spend no more on many of them than on one, and only one has what its rounds gather. What changes
-// clients takes turns with what lists them, so that neither waits for all of the other kind. UNBLOCK, which looks at one client of all, does not wait for a turn,
-// and its client may take a while to answer. The methods may be called from any goroutine.
+// Visits has the commands that visit all clients of the process take turns: one at a time, so that
+// its loops spend no more on many of them than on one, and only one has what its rounds gather. What
+// changes clients takes turns with what lists them, so that neither waits for all of the other kind.
+// UNBLOCK, which looks at one client of all, does not wait for a turn, and its client may take a
+// while to answer. The methods may be called from any goroutine.
 type Visits struct {
 	mu             sync.Mutex
 	busy           bool
