@@ -48,6 +48,7 @@ func main() {
 	flag.StringVar(&o.types, "types", "", "no race, but collections, streams, scripts, tracking, pub/sub and blocking commands: all, or some of "+strings.Join(namesOf(typesParts, typesPartName), ","))
 	flag.BoolVar(&o.amount.short, "short", false, "of collections, fewer and shorter runs: two minutes")
 	flag.BoolVar(&o.amount.huge, "huge", false, "of collections, values of 10 million elements, too")
+	flag.IntVar(&o.amount.crowd, "crowd", 10_000, "clients that wait in BLPOP at once; needs one descriptor for each")
 	flag.StringVar(&o.picture, "picture", "", "write an SVG picture of the results to this file")
 	flag.DurationVar(&o.limit, "limit", 0, "end the race after this time, with what was measured; 0: 30 minutes, with --types 45, with --full two hours")
 	flag.Parse()
@@ -110,7 +111,7 @@ func run(o options) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, errLimit)
 	defer cancel()
 
-	s, err := newStable()
+	s, err := newStable(o.amount.crowd)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,6 @@ const (
 	pollInterval = 50 * time.Millisecond
 	// fillLimit bounds filling one peer with one set of keys.
 	fillLimit = 2 * time.Minute
-	// maxClients is more clients than any workload has; the defaults are about 10,000.
-	maxClients = "12000"
 	// backends is how many nodes each kind of proxy has.
 	backends = 3
 	// singleMemory is the limit of a node without a proxy: one value may take a quarter of it, as a
@@ -92,7 +90,7 @@ func (l *live) add(p *process, err error) error {
 func (l *live) addRedis(s *stable, tools map[string]string, name, addr string, more ...string) error {
 	host, port, _ := net.SplitHostPort(addr) // freeAddr made it
 	return l.add(s.start(roleNode, name, tools[redisServer], append([]string{
-		"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--maxclients", maxClients}, more...)...))
+		"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--maxclients", s.maxClients}, more...)...))
 }
 
 func startRedis(s *stable, tools map[string]string) (*live, error) {
@@ -109,7 +107,7 @@ func startMemcached(s *stable, tools map[string]string) (*live, error) {
 	host, port, _ := net.SplitHostPort(l.addr) // freeAddr made it
 	// Root must name a user; the defaults are 1,024 clients and 64 MB.
 	return l, l.add(s.start(roleNode, "memcached", tools[memcached],
-		"-l", host, "-p", port, "-U", "0", "-u", me.Username, "-m", "2048", "-c", maxClients))
+		"-l", host, "-p", port, "-U", "0", "-u", me.Username, "-m", "2048", "-c", s.maxClients))
 }
 
 func startTwemproxy(s *stable, tools map[string]string) (*live, error) {
@@ -141,7 +139,7 @@ func single(name string, loops int) peer {
 		l := &live{name: name, addr: freeAddr()}
 		l.serving = wholeCluster(l.addr, 1)
 		return l, l.add(s.start(roleNode, name, tools[dunlin], withLoops(loops, "node", "--listen", l.addr,
-			"--gossip", freeAddr(), "--admin", freeAddr(), "--memory", singleMemory, "--copies", "1", "--maxclients", maxClients)...))
+			"--gossip", freeAddr(), "--admin", freeAddr(), "--memory", singleMemory, "--copies", "1", "--maxclients", s.maxClients)...))
 	}}
 }
 
@@ -168,7 +166,7 @@ func clusterWith(name string, nodes, loops int, arguments ...string) peer {
 		}
 		l.serving = func(ctx context.Context) error { return wholeClusters(ctx, data) }
 		return l, l.add(s.start(roleProxy, name, tools[dunlin], withLoops(loops, append([]string{"proxy", "--id", stem,
-			"--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--join", join, "--maxclients", maxClients}, arguments...)...)...))
+			"--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--join", join, "--maxclients", s.maxClients}, arguments...)...)...))
 	}}
 }
 

@@ -46,16 +46,20 @@ type process struct {
 // stable holds every server of the race, and a directory for their files. Only the main goroutine
 // uses it.
 type stable struct {
-	dir string
-	all []*process
+	dir        string
+	maxClients string // how many clients a server accepts
+	all        []*process
 }
 
-func newStable() (*stable, error) {
+// usualClients is more clients than most workloads have; the servers' defaults are about 10,000.
+const usualClients = 12_000
+
+func newStable(clients int) (*stable, error) {
 	dir, err := os.MkdirTemp("", "dunlin-race-")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a directory for the servers: %w", err)
 	}
-	return &stable{dir: dir}, nil
+	return &stable{dir: dir, maxClients: strconv.Itoa(max(usualClients, clients+100))}, nil
 }
 
 // start starts a server. Its working directory is the stable's, so that no file stays behind.

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(actAsRace) == "" {
 		os.Exit(m.Run())
 	}
-	s, err := newStable()
+	s, err := newStable(0)
 	if err != nil {
 		panic(err)
 	}
@@ -60,7 +60,7 @@ func startSleeper(t *testing.T, s *stable) *process {
 func testStable(t *testing.T) *stable {
 	t.Helper()
 	runtime.LockOSThread()
-	s, err := newStable()
+	s, err := newStable(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestCloseAfterPanic(t *testing.T) {
 	var dir string
 	func() {
 		defer func() { _ = recover() }()
-		s, err := newStable()
+		s, err := newStable(0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,6 +44,7 @@ type typesPart struct {
 type typesOptions struct {
 	short bool
 	huge  bool // values of 10 million elements, too
+	crowd int  // clients that wait in BLPOP
 }
 
 var typesParts = []typesPart{
@@ -55,6 +56,7 @@ var typesParts = []typesPart{
 	{"tracking", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runTracking},
 	{"publish", []string{"redis", "dunlin-node", "dunlin+3"}, publishPeers, (*race).runPublish},
 	{"waits", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runWaits},
+	{"crowd", []string{"redis", "dunlin-node", "dunlin+3"}, nil, (*race).runCrowd},
 	{"slots", nil, slotsPeers, (*race).runSlots},
 }
 

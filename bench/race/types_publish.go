@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/bench/histogram"
@@ -24,10 +21,6 @@ const (
 	publishBytes = 64 // of a message
 	// publishLeast is how many batches a run has at least.
 	publishLeast = 5
-	// publishLimit bounds one batch.
-	publishLimit = 30 * time.Second
-	// publishDials is how many subscribers connect at a time.
-	publishDials = 32
 )
 
 var (
@@ -120,100 +113,11 @@ func tell(ctx context.Context, addr string, words ...string) error {
 
 func portOf(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
 
-// audience is the subscribers of one run.
-type audience struct {
-	conns []net.Conn
-	bytes atomic.Int64 // that they have received
-	want  atomic.Int64
-	all   chan struct{} // they have what is wanted
-	ended sync.WaitGroup
-}
-
-// seat connects subscribers.
-func seat(ctx context.Context, addrs []string, count int) (a *audience, err error) {
-	a = &audience{conns: make([]net.Conn, count), all: make(chan struct{}, 1)}
-	var next atomic.Int64
-	errs := make([]error, min(count, publishDials))
-	var dials sync.WaitGroup
-	for d := range errs {
-		dials.Go(func() {
-			for i := int(next.Add(1)) - 1; i < count && errs[d] == nil; i = int(next.Add(1)) - 1 {
-				a.conns[i], errs[d] = subscriberAt(ctx, addrs[i%len(addrs)])
-			}
-		})
-	}
-	dials.Wait()
-	if err := errors.Join(errs...); err != nil {
-		a.close()
-		return nil, err
-	}
-	for _, conn := range a.conns {
-		a.ended.Go(func() { a.listen(conn) })
-	}
-	return a, nil
-}
-
-func subscriberAt(ctx context.Context, addr string) (conn net.Conn, err error) {
-	conn, err = (&net.Dialer{Timeout: askLimit}).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	reply := make([]byte, len(subscribeReply))
-	_ = conn.SetDeadline(time.Now().Add(publishLimit)) // reading shows an error
-	if _, err = io.WriteString(conn, subscribeRequest); err == nil {
-		_, err = io.ReadFull(conn, reply)
-	}
-	if err == nil && string(reply) != subscribeReply {
-		err = fmt.Errorf("SUBSCRIBE answers %q", reply)
-	}
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	_ = conn.SetDeadline(time.Time{})
-	return conn, nil
-}
-
-// listen counts what a subscriber receives until it is closed.
-func (a *audience) listen(conn net.Conn) {
-	buf := make([]byte, 4<<10)
-	for {
-		n, err := conn.Read(buf)
-		if n > 0 && a.bytes.Add(int64(n)) == a.want.Load() {
-			a.all <- struct{}{}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (a *audience) close() {
-	for _, conn := range a.conns {
-		if conn != nil {
-			_ = conn.Close()
-		}
-	}
-	a.ended.Wait()
-}
-
-// await waits until all subscribers have so many messages more.
-func (a *audience) await(ctx context.Context) error {
-	select {
-	case <-a.all:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(publishLimit):
-		return fmt.Errorf("subscribers have %d bytes after %v, and wait for %d",
-			a.bytes.Load(), publishLimit, a.want.Load())
-	}
-}
-
 // published is what one run measured.
 type published struct {
 	deliveries float64 // a second
 	cpu        float64 // microseconds of processor time a delivery
+	wire       float64 // bytes on the wire a message, with headers and acknowledgements
 	waits      histogram.Histogram
 }
 
@@ -255,18 +159,20 @@ func (r *race) runPublish(ctx context.Context, o typesOptions, w io.Writer) erro
 					median := medianOf(all, func(x *published) float64 { return millis(x.waits.Quantile(q)) })
 					return strconv.FormatFloat(median, 'f', 2, 64)
 				}
-				lines = append(lines, fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%.1f\t%.2f",
+				lines = append(lines, fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%.1f\t%.2f\t%.0f",
 					subscribers, batch, l.name, wait(0.5), wait(0.99),
 					medianOf(all, func(x *published) float64 { return x.deliveries })/1000,
-					medianOf(all, func(x *published) float64 { return x.cpu })))
+					medianOf(all, func(x *published) float64 { return x.cpu }),
+					medianOf(all, func(x *published) float64 { return x.wire })))
 			}
 		}
 	}
 	fmt.Fprintf(w, "\nPUBLISH of %d bytes to one channel, medians of %d rounds: "+
 		"ms until the last subscriber has the last message of a batch;\n"+
-		"thousand messages that are delivered a second, and µs of the servers' processor time for each.\n\n",
+		"thousand messages that are delivered a second, and µs of the servers' processor time for each;\n"+
+		"bytes on the loopback interface for each message that is published, all servers' heartbeats among them.\n\n",
 		publishBytes, rounds)
-	writeTable(w, "subscribers\tbatch\tpeer\tp50\tp99\tdelivered\tµs", lines)
+	writeTable(w, "subscribers\tbatch\tpeer\tp50\tp99\tdelivered\tµs\tbytes", lines)
 	return nil
 }
 
@@ -276,7 +182,7 @@ func (r *race) publish(
 ) (x *published, err error) {
 	fmt.Fprintf(r.say, "%d messages to %d subscribers on %s\n", batch, subscribers, l.name)
 	addrs := doors(l)
-	a, err := seat(ctx, addrs, subscribers)
+	a, err := seat(ctx, addrs, subscribers, subscribeRequest, subscribeReply)
 	if err != nil {
 		return nil, err
 	}
@@ -311,15 +217,29 @@ func (r *race) publish(
 		return nil, err
 	}
 	x.waits = histogram.Histogram{}
+	before := loopbackBytes()
 	c, err := costOf(l, func() (done int, err error) {
 		for begin := time.Now(); done < publishLeast || time.Since(begin) < length; done++ {
 			if err := round(); err != nil {
 				return done, err
 			}
 		}
+		x.wire = float64(loopbackBytes()-before) / float64(done*batch)
 		return done, nil
 	})
 	each := float64(batch * subscribers)
 	x.deliveries, x.cpu = c.ops*each, c.cpu/each/1000
 	return x, err
+}
+
+// loopbackBytes returns how many bytes the loopback interface has carried; 0 if that is not known.
+func loopbackBytes() int64 {
+	for line := range strings.Lines(readText("/proc/net/dev")) {
+		if name, counters, _ := strings.Cut(strings.TrimSpace(line), ":"); name == "lo" {
+			received, _, _ := strings.Cut(strings.TrimSpace(counters), " ")
+			n, _ := strconv.ParseInt(received, 10, 64)
+			return n
+		}
+	}
+	return 0
 }

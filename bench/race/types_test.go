@@ -135,7 +135,7 @@ func TestAudience(t *testing.T) {
 	defer servers.Wait()
 	defer close(publish)
 	defer l.Close()
-	a, err := seat(t.Context(), []string{l.Addr().String()}, subscribers)
+	a, err := seat(t.Context(), []string{l.Addr().String()}, subscribers, subscribeRequest, subscribeReply)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,5 +187,18 @@ func TestWakeups(t *testing.T) {
 	h, err := wakeupsOf(t.Context(), l.Addr().String(), []string{"q"}, n)
 	if err != nil || h.Total() != n || h.Quantile(0) < late*9/10 {
 		t.Fatalf("%d wake-ups, the shortest %v, %v", h.Total(), h.Quantile(0), err)
+	}
+}
+
+// TestPushes: a crowd gets exactly one element each.
+func TestPushes(t *testing.T) {
+	for _, want := range []int{1, crowdPush, 3*crowdPush + 7} {
+		command, got := pushes(want), 0
+		for i := 0; command(i) != nil; i++ {
+			got += len(command(i)) - len([]string{"RPUSH", "crowd"})
+		}
+		if got != want {
+			t.Errorf("%d elements are pushed, want %d", got, want)
+		}
 	}
 }
