@@ -17,8 +17,9 @@ import (
 // A system call that lasts keeps the monitor awake, which looks after the processor of that call
 // some fifty times.
 //
-// Go's poller watches another epoll instance, and that one watches the loop's, but only while the
-// loop waits here. Otherwise each event of a busy loop would wake a thread of the runtime.
+// Go's poller watches another epoll instance, and that one watches the loop's, for events only while the
+// loop waits here. Otherwise each event of a busy loop would wake a thread of the runtime. It is added once:
+// to add an epoll instance to another one, the kernel looks at all connections of it.
 //
 // An alarm of the system ends the wait in time. A timer of Go's would wake a thread a millisecond
 // early, then another one, and the monitor.
@@ -47,6 +48,11 @@ func (g *gate) open(p *poller) (err error) {
 		g.file.Close()
 		return fmt.Errorf("cannot wait through Go's poller: %w", err)
 	}
+	gate := poller{fd: g.fd}
+	if err = gate.watch(p.fd, 0, 0, 0); err != nil {
+		g.file.Close()
+		return err
+	}
 	if g.alarm, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
 		g.file.Close()
 		return fmt.Errorf("cannot create alarm: %w", os.NewSyscallError("timerfd_create", err))
@@ -71,9 +77,9 @@ func (g *gate) wait(p *poller, try func(uintptr) bool, timeout time.Duration) er
 		return os.NewSyscallError("timerfd_settime", err)
 	}
 	gate := poller{fd: g.fd}
-	if err := gate.watch(p.fd, 0, 0, readable); err != nil {
+	if err := gate.change(p.fd, 0, 0, readable); err != nil {
 		return err
 	}
 	err := g.conn.Read(try)
-	return errors.Join(err, gate.ignore(p.fd, 0))
+	return errors.Join(err, gate.change(p.fd, 0, 0, 0))
 }

@@ -4,6 +4,7 @@ package netloop
 
 import (
 	"bytes"
+	"math"
 	"runtime"
 	"testing"
 	"time"
@@ -43,6 +44,44 @@ func TestStrainFollowsTheThread(t *testing.T) {
 	before := loopTimes{thread: 1, busy: 1, ran: time.Hour, wanted: time.Hour}
 	if d := (loopTimes{thread: 2, busy: 3, ran: 2 * time.Hour}).since(before); d.busy != 2 || d.ran != 0 || d.wanted != 0 {
 		t.Errorf("on another thread: %+v", d)
+	}
+}
+
+// TestIdleWaitOfManyConnections: what a wait costs does not grow with the connections.
+func TestIdleWaitOfManyConnections(t *testing.T) {
+	const many, waits = 4000, 200
+	cost := func(watched int) time.Duration {
+		var p poller
+		if err := p.open(); err != nil {
+			t.Fatal(err)
+		}
+		defer p.close()
+		for range watched {
+			var w waker
+			if err := w.open(); err != nil {
+				t.Fatal(err)
+			}
+			defer w.close()
+			if err := p.watchWaker(&w); err != nil {
+				t.Fatal(err)
+			}
+		}
+		events, least := make([]event, 8), time.Duration(math.MaxInt64)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		for range waits {
+			begin := time.Now()
+			if n, errno := p.waitBlocking(events, 1); n > 1 || errno != 0 {
+				t.Fatalf("a wait returns %d events, and %v", n, errno)
+			}
+			least = min(least, time.Since(begin))
+		}
+		return least
+	}
+	few, lots := cost(1), cost(many)
+	t.Logf("a wait takes at least %v of one connection, %v of %d", few, lots, many)
+	if lots > 5*few {
+		t.Errorf("a wait of %d connections takes %v, of one %v", many, lots, few)
 	}
 }
 
