@@ -41,7 +41,9 @@ func (g *hearing) change(s *Session, speaker int, event string, n int64) {
 			g.x.Outcome(s, reply, "")
 			return
 		}
-		g.note(func() { said.executed = string(reply) != ":0\r\n" })
+		if string(reply) != ":0\r\n" {
+			g.note(func() { said.acked = time.Now() })
+		}
 	}, args...)
 }
 
@@ -56,10 +58,12 @@ func (g *hearing) expire(s *Session, speaker int, n int64) {
 		said = append(said, g.says(message{speaker, event, n}))
 	}
 	s.Add(func(reply []byte) {
-		executed := s.X.Outcome(s, reply, "+OK\r\n") == Executed
+		if s.X.Outcome(s, reply, "+OK\r\n") != Executed {
+			return
+		}
 		g.note(func() {
 			for _, one := range said {
-				one.executed = executed
+				one.acked = time.Now()
 			}
 		})
 	}, "SET", noteKey(g.currentEra(), speaker, n), "x", "PX", strconv.FormatInt(noteTime.Milliseconds(), 10))
