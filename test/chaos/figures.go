@@ -55,11 +55,13 @@ func (x *Rig) Observe(what string, victim *harness.Member, do, whole func()) Fig
 	failed, commands := x.countTolerated(), x.CountReplies()
 	t := x.Tables.Table()
 	f := Figures{What: what, Begin: time.Now(), astray: t == nil || x.offTarget(t) != ""}
-	do()
-	done := time.Now()
-	whole()
-	f.Whole = time.Since(done)
-	x.servedAgain(what)
+	x.strikes(victim, func() {
+		do()
+		done := time.Now()
+		whole()
+		f.Whole = time.Since(done)
+		x.servedAgain(what)
+	})
 	f.End = time.Now()
 	f.Failed, f.Commands = x.countTolerated()-failed, x.CountReplies()-commands
 

@@ -37,10 +37,11 @@ type Rig struct {
 	journaling  *journaling   // nil: none
 	hearing     *hearing      // nil: none
 	caching     *caching      // nil: none
-	kinds       []*kind       // of collections that the members know
-	lists       bool          // likewise
-	fades       bool          // fields of hashes can expire
-	moves       bool          // elements can be moved between keys
+	lines       []*lining
+	kinds       []*kind // of collections that the members know
+	lists       bool    // likewise
+	fades       bool    // fields of hashes can expire
+	moves       bool    // elements can be moved between keys
 	Probers     []*prober
 	stop        chan struct{}
 	Running     sync.WaitGroup
@@ -62,6 +63,7 @@ type Rig struct {
 	Mu         sync.Mutex
 	opened     []*Session
 	deaths     []death
+	strokes    []*stroke
 	losses     map[string]int // acknowledged writes by key
 	oldestLoss time.Duration
 	violations []string
@@ -145,6 +147,7 @@ func StartWith(t testing.TB, o Options) *Rig {
 	x.startJournals()
 	x.startChannels()
 	x.startCaches()
+	x.startLines()
 	x.servedAgain("before the first fault")
 	harness.Eventually(t, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
 	return x
