@@ -9,8 +9,8 @@
 //	client ─> Enter, Submit ─> Machine ─> Pipe.Queued ─> written to the node
 //	node ──> Pipe.Front, Pop: a reply, which the shell delivers
 //	     ├─> Later ─> deferred ─> Completed, RefusedLater
-//	     └─> Refused ─> latch, park ─> RetryTimer, FollowMoves, Opened, Install ─> RETRY, sent again
-//	Dial, Close, Write, Fail, Undone, Proceed, Arm, Refresh, Claim… <─ Actions
+//	     └─> Refused ─> latch, park ─> RetryTimer, RetryTurn, FollowMoves, Opened, Install ─> RETRY, sent again
+//	Dial, Close, Write, Fail, Undone, Proceed, Arm, Post, Refresh, Claim… <─ Actions
 //
 // # Terms
 //

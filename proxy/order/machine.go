@@ -44,6 +44,8 @@ type Machine struct {
 	anywhere   uint16  // where the last Keyless request went
 
 	parking    []*Session    // those with parked requests
+	untried    int           // how many of them, from the first on, are to be tried again in turns
+	posted     bool          // the shell was told to call RetryTurn
 	redirected []*Session    // those with a -MOVED that FollowMoves is to follow
 	retryPause time.Duration // before parked requests are tried again
 	armed      bool          // the shell was told to call RetryTimer
@@ -173,7 +175,7 @@ func (m *Machine) Stop(now time.Duration) {
 	for _, n := range m.leaving {
 		m.drop(n, now)
 	}
-	m.list, m.nodes, m.leaving, m.parking = nil, nil, nil, nil
+	m.list, m.nodes, m.leaving, m.parking, m.untried = nil, nil, nil, nil, 0
 }
 
 // Table returns the table in use, nil before the first.

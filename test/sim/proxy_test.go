@@ -112,6 +112,11 @@ func (x *proxy) do(a order.Action) {
 				x.act()
 			}
 		})
+	case order.Post:
+		x.w.after(x.p, 0, func() {
+			x.machine.RetryTurn(x.w.now)
+			x.act()
+		})
 	case order.Watch:
 		x.w.after(x.p, order.SilenceTick, x.tick)
 	case order.Refresh:
