@@ -44,7 +44,8 @@
 //     then. A turn ends behind the pop, a claim that came back is made again, and each claim says for how
 //     long its command has waited.
 //   - A session whose blocking command is not answered sends nothing else (waits.go). However many such
-//     commands are deferred, they keep nobody from their partitions and pipes.
+//     commands are deferred, they keep nobody from their partitions and pipes. One that is sent again says for how long
+//     it has waited.
 //   - A node refuses commands on a partition that it has gained since a pipe opened, until RETRY
 //     names the epoch. Otherwise a command that the proxy gave up could arrive after the partition
 //     has been elsewhere and come back.

@@ -51,6 +51,7 @@ type Machine struct {
 	armed      bool          // the shell was told to call RetryTimer
 	watching   bool          // the shell was told to call Tick
 	claim      []byte        // the bytes of the last claim, to make the next one in
+	aged       []byte        // those of the last command that has waited, with its age
 
 	actions []Action
 	spare   []Action // the batch that the shell had before

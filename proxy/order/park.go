@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -185,7 +186,12 @@ func (m *Machine) resend(h *parked, now time.Duration) bool {
 	if p == nil {
 		return false
 	}
-	m.send(p, &h.Request, m.timed(h, now), h.body)
+	raw := m.timed(h, now)
+	if h.aged = m.ages(h); h.aged {
+		m.aged = append(member.AppendWaited(m.aged[:0], now-h.Session.wait.begun), raw...)
+		raw = m.aged
+	}
+	m.send(p, &h.Request, raw, h.body)
 	m.act(Action{Kind: Write, Pipe: p})
 	return true
 }
