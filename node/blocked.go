@@ -95,6 +95,7 @@ func (r *request) Await(t engine.Txn, a exec.Await) {
 		w.token = r.token(a.IDs)
 		r.deferred = true
 	}
+	a.Since = r.worker.loop.Clock() - max(a.Waited, r.aged, r.Waited)
 	args := packArgs(a.Args)
 	var few [8]engine.Part
 	t.Await(&w.Waiter, a.Wish, string(args), args.appendKeys(few[:0], a.Keys))

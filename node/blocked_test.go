@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/ring"
 )
@@ -470,4 +472,39 @@ func TestBlockedFenced(t *testing.T) {
 	n.Fence("test") // and it is lifted
 	w.wantNext(poppedFrom("{k}q", "1"))
 	c.want("EXISTS {k}q", "(integer) 0")
+}
+
+// TestBlockedByAge: commands that have waited elsewhere stand in front of those that came later, whoever sends them, and
+// an age is that of one command only.
+func TestBlockedByAge(t *testing.T) {
+	n := startLeveled(t)
+	p, c := claimPipe(t, n), dial(t, n.Addr())
+	first := block(t, n, "BLPOP q 0")
+	pop := resp.AppendRequest(nil, []byte("BLPOP"), []byte("q"), []byte("0"))
+	aged := func(d time.Duration) []byte { return append(member.AppendWaited(nil, d), pop...) }
+	c.do("RPUSH q 0") // to first
+	first.wantNext(poppedFrom("q", "0"))
+
+	block(t, n, "BLPOP other 0")
+	direct := block(t, n, "BLPOP q 0")
+	p.sendRaw(aged(time.Minute))
+	p.wantRaw(later(1))
+	p.sendRaw(pop)
+	p.wantRaw(later(2))
+	in := aged(time.Hour)
+	p.sendRaw(in[:3])
+	c.want("PING", "PONG")
+	p.sendRaw(in[3:])
+	p.wantRaw(later(3))
+	p.sendRaw(append(append(append(aged(time.Second), "#\x03"...), aged(time.Hour)...), aged(59*time.Second)...))
+	for _, token := range []int{4, 5, 6} { // token 5 is in another database
+		p.wantRaw(later(token))
+	}
+	awaitBlocked(t, n, 8)
+	c.want("RPUSH q a b c d e f", "(integer) 6")
+	for i, token := range []uint64{3, 1, 6, 4, 2} {
+		element := string("abcdf"[i])
+		p.wantRaw(string(member.AppendCompletion(nil, token)) + "*2\r\n$1\r\nq\r\n$1\r\n" + element + "\r\n")
+	}
+	direct.wantNext(poppedFrom("q", "e"))
 }

@@ -93,13 +93,13 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			batch++
 			continue
 		}
-		database, prefix, ok := cn.prefix(in[used:])
+		p, prefix, ok := cn.prefix(in[used:])
 		if !ok {
 			r.Fail(errBadDatabase)
 			cn.Closing = true
 			break
 		}
-		r.Database = database
+		r.Database, r.aged = p.Database, p.Waited
 		outcome := cn.parser.Parse(in[used+prefix:])
 		if outcome == resp.NeedMore {
 			c.Want(prefix + cn.parser.Need())
@@ -125,7 +125,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 		} else if r.Args = cn.parser.Args(); len(r.Args) > 0 {
 			r.raw = in[used-last : used]
 			r.dispatch()
-			r.raw, r.Waited = nil, 0
+			r.raw, r.Waited, r.aged = nil, 0, 0
 			batch++
 		}
 	}
@@ -168,7 +168,7 @@ func (w *worker) begin(cn *conn) *request {
 	r.unused, r.putBack, r.reading, r.transaction, r.planned, r.job = 0, false, false, nil, nil, nil
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
-	r.longEnough, r.spent, r.tried, r.compared, r.Actor = false, 0, 0, 0, 0
+	r.longEnough, r.spent, r.tried, r.compared, r.Actor, r.aged = false, 0, 0, 0, 0, 0
 	r.Database = cn.State.Database
 	return r
 }

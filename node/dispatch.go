@@ -45,6 +45,7 @@ type request struct {
 	compared   int           // what its messages may have cost with patterns, see publish
 	reading    bool          // the present request is at the front of the connection's input
 	raw        []byte        // the present request, if the parser has read it and not lookahead
+	aged       time.Duration // how long it has waited elsewhere, if its proxy says so
 	listed     *listing      // not nil: the present request, whose arguments were listed in turns
 	planned    *planning     // not nil: the present request is an EXEC that was planned
 
@@ -313,10 +314,11 @@ func (a *lookahead) read(cn *conn, in []byte) {
 		args, length := cn.parser.AppendSmall(a.args, in)
 		database := cn.State.Database
 		if length == 0 {
-			prefix, ok := 0, false
-			if database, prefix, ok = cn.prefix(in); prefix == 0 || !ok {
+			p, prefix, ok := cn.prefix(in)
+			if prefix == 0 || p.Waited > 0 || !ok {
 				break
 			}
+			database = p.Database
 			if args, length = cn.parser.AppendSmall(a.args, in[prefix:]); length == 0 {
 				break
 			}

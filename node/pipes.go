@@ -217,13 +217,13 @@ func (p *pipe) supersede() {
 	}
 }
 
-// prefix returns the database of the request at the front of the input, and the length of the prefix that names it. It
-// reports false if the prefix is malformed. Only pipes have prefixes: a client has selected a database.
-func (cn *conn) prefix(in []byte) (database uint8, length int, ok bool) {
+// prefix returns the prefix of the request at the front of the input, and its length. It reports false if the prefix is
+// malformed. Only pipes have prefixes: a client has selected a database.
+func (cn *conn) prefix(in []byte) (p member.Prefix, length int, ok bool) {
 	if cn.pipe == nil || cn.Upload != nil { // whose prefix has come before
-		return cn.State.Database, 0, true
+		return member.Prefix{Database: cn.State.Database}, 0, true
 	}
-	return member.CutDatabase(in)
+	return member.CutPrefix(in)
 }
 
 // endPipe declares the pipe ended: its connection is closed. What goroutines still work on is

@@ -186,12 +186,12 @@ func (n *fakeNode) serve(c net.Conn) {
 		buf = append(buf, chunk[:got]...)
 		off := 0
 		for {
-			database, prefix, ok := member.CutDatabase(buf[off:])
+			p, prefix, ok := member.CutPrefix(buf[off:])
 			if !ok {
 				n.t.Errorf("a request begins with %q", buf[off:off+2])
 				return
 			}
-			if prefix == 1 || parser.Parse(buf[off+prefix:]) != resp.Done {
+			if parser.Parse(buf[off+prefix:]) != resp.Done {
 				break
 			}
 			var args []string
@@ -199,7 +199,7 @@ func (n *fakeNode) serve(c net.Conn) {
 				args = append(args, string(a))
 			}
 			off += prefix + parser.Len()
-			reply, ok := n.execute(c, database, args)
+			reply, ok := n.execute(c, p.Database, args)
 			if !ok {
 				return
 			}

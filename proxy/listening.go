@@ -307,9 +307,17 @@ func (l *listening) countUnheard(t *topic) {
 	if !t.wasAnswered() {
 		return
 	}
-	l.w.stats.Gaps++
+	l.countGap(t)
 	if t.kind == pubsub.Prefix {
 		l.w.forgetAll()
+	}
+}
+
+// countGap counts that messages of a topic may be missing. Nobody misses those of a prefix: its sessions are told to
+// forget everything.
+func (l *listening) countGap(t *topic) {
+	if t.kind != pubsub.Prefix {
+		l.w.stats.Gaps++
 	}
 }
 

@@ -123,7 +123,7 @@ func (at *tie) Done(_ int32, reply []byte) {
 		l.withdraw(t, at)
 	default:
 		if heard == member.Gapped && !t.gap { // which is counted already
-			l.w.stats.Gaps++
+			l.countGap(t)
 		}
 		if t.kind == pubsub.Prefix && !at.live && t.wasAnswered() {
 			l.w.forgetAll() // others follow it already, and may have missed what this node has told nobody
@@ -170,7 +170,7 @@ func (l *listening) forgetVoid(t *topic) {
 			continue
 		case at.live:
 			t.gap = true
-			l.w.stats.Gaps++
+			l.countGap(t)
 		case !l.isEverywhere(t) && at.node == l.ownerOf(t):
 			continue
 		}

@@ -243,6 +243,25 @@ func TestFollowersAreToldOnceOfAFlush(t *testing.T) {
 	})
 }
 
+// TestPrefixesHaveNoGaps: a session that follows a prefix is told to forget everything when the connection to a node
+// breaks, so it misses nothing. Only the pattern next to it counts a gap.
+func TestPrefixesHaveNoGaps(t *testing.T) {
+	c := trackingCluster(t, func(string, string) {})
+	s := c.dial()
+	s.send("HELLO 3")
+	s.reply()
+	s.send("CLIENT TRACKING ON BCAST PREFIX a", "PSUBSCRIBE b*")
+	s.want("+OK", ">3 $10 psubscribe $2 b* :1")
+	c.nodes[0].cut()
+	s.want(">2 $10 invalidate _")
+	eventually(t, "a gap is counted", func() bool { return c.stats().Gaps > 0 })
+	s.send("PSUBSCRIBE c*") // the answer comes when all that is told is told again
+	s.want(">3 $10 psubscribe $2 c* :2")
+	if got := c.stats().Gaps; got != 1 {
+		t.Errorf("%d gaps are counted, want one", got)
+	}
+}
+
 // TestCopiesAreToldOfMarks: what a pipe that tracks tells concerns copies, and nobody who follows prefixes.
 func TestCopiesAreToldOfMarks(t *testing.T) {
 	c := trackingCluster(t, func(string, string) {})

@@ -137,6 +137,11 @@ func (w *worker) do(a *order.Action) {
 			w.order.RetryTimer(w.loop.Now())
 			w.act()
 		})
+	case order.Post:
+		w.loop.Post(func() {
+			w.order.RetryTurn(w.loop.Now())
+			w.act()
+		})
 	case order.Watch:
 		w.watchTimer = w.loop.Every(order.SilenceTick, w.tick)
 	case order.Refresh:

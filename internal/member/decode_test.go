@@ -3,6 +3,7 @@ package member
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -50,23 +51,47 @@ func TestRequestsComeBack(t *testing.T) {
 	}
 }
 
+// TestWaited: a request says for how long its command has waited, to the microsecond, in any database.
+func TestWaited(t *testing.T) {
+	for _, want := range []Prefix{
+		{Waited: time.Microsecond}, {Database: 3, Waited: 1500 * time.Millisecond}, {15, (1<<53 - 1) * time.Microsecond},
+	} {
+		request := append(AppendWaited(AppendDatabase(nil, want.Database), want.Waited+time.Microsecond/2), "*1\r\n"...)
+		for whole := len(request) - len("*1\r\n"); whole > 0; whole-- {
+			got, n, ok := CutPrefix(request[:whole])
+			if !ok || n != whole || whole == len(request)-4 && got != want {
+				t.Errorf("%d bytes of the prefix %v are %v, %v, with %d bytes", whole, want, got, ok, n)
+			}
+		}
+		if _, n, _ := CutPrefix(request); string(request[n:]) != "*1\r\n" {
+			t.Errorf("%q stands behind the prefix %v", request[n:], want)
+		}
+	}
+	if got, _, ok := CutPrefix(AppendWaited(nil, -time.Second)); !ok || got.Waited != 0 {
+		t.Errorf("a time that has not come yet is %v, %v", got, ok)
+	}
+	if p, _, ok := CutPrefix([]byte("@\x00\x20\x00\x00\x00\x00\x00\x00")); ok {
+		t.Errorf("too long a time is %v", p)
+	}
+}
+
 func TestDatabases(t *testing.T) {
 	for database := range uint8(ring.MaxDatabases) {
 		request := append(AppendDatabase(nil, database), "*1\r\n"...)
-		got, n, ok := CutDatabase(request)
-		if !ok || got != database || string(request[n:]) != "*1\r\n" {
-			t.Errorf("a request of database %d is one of %d, %v, with %q before it", database, got, ok, request[:n])
+		got, n, ok := CutPrefix(request)
+		if !ok || got != (Prefix{Database: database}) || string(request[n:]) != "*1\r\n" {
+			t.Errorf("a request of database %d is one of %v, %v, with %q before it", database, got, ok, request[:n])
 		}
 	}
-	if _, n, ok := CutDatabase([]byte("#")); !ok || n != 1 {
+	if _, n, ok := CutPrefix([]byte("#")); !ok || n != 1 {
 		t.Errorf("the beginning of a prefix is %d bytes, %v", n, ok)
 	}
-	if _, n, ok := CutDatabase(nil); !ok || n != 0 {
+	if _, n, ok := CutPrefix(nil); !ok || n != 0 {
 		t.Errorf("nothing begins with a prefix of %d bytes, %v", n, ok)
 	}
 	for _, malformed := range []string{"#\x00*1", "#\x10*1", "##", "#1"} {
-		if database, _, ok := CutDatabase([]byte(malformed)); ok {
-			t.Errorf("%q is of database %d", malformed, database)
+		if p, _, ok := CutPrefix([]byte(malformed)); ok {
+			t.Errorf("%q is %v", malformed, p)
 		}
 	}
 	for _, malformed := range []string{"#", "#\x00v", "#\x10v"} {

@@ -32,7 +32,8 @@
 //   - EACH: a command over all keys, asked of one node about a set of partitions. The answer says
 //     which of them it covers.
 //   - cursor: a place in the cluster-wide order in which SCAN walks.
-//   - prefix: what stands before a request that is about another database than 0 (database.go).
+//   - prefix: what stands before a request that is about another database than 0, or whose command has waited before
+//     (prefix.go).
 //
 // Invariants.
 //   - A request gets exactly one reply, in order. What stands in the place of a reply is an error

@@ -3,6 +3,7 @@ package member
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -37,7 +38,7 @@ func TestGoldenBytes(t *testing.T) {
 		"pipe of a level": {AppendPipe(nil, Pipe{Kind: Common, Version: resp.RESP2, Level: 1}, nil, nil),
 			"*9\r\n$6\r\nDUNLIN\r\n$4\r\nPIPE\r\n$1\r\n0\r\n$1\r\n0\r\n$6\r\ncommon\r\n$1\r\n0\r\n$1\r\n2\r\n$0\r\n\r\n$1\r\n1\r\n"},
 		"peer":  {AppendPeer(nil, 7, nil, nil), "*4\r\n$6\r\nDUNLIN\r\n$4\r\nPEER\r\n$1\r\n7\r\n$0\r\n\r\n"},
-		"level": {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$2\r\n22\r\n"},
+		"level": {AppendLevel(nil), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nLEVEL\r\n$2\r\n24\r\n"},
 		"listen": {AppendListen(nil, Listen{Kind: 1, Mode: Follow, Name: []byte("n*"), Count: 2}),
 			"*6\r\n$6\r\nDUNLIN\r\n$6\r\nLISTEN\r\n$1\r\n1\r\n$1\r\n2\r\n$2\r\nn*\r\n$1\r\n2\r\n"},
 		"topics": {AppendTopics(nil, 4, []Topic{{Boot: 7, Loop: 1, Kind: 2, Name: "n", Count: 3}}),
@@ -62,6 +63,7 @@ func TestGoldenBytes(t *testing.T) {
 		"watched in another database":          {AppendWatched(nil, 10, []byte("k"), []byte("v")), "$1\r\nk\r\n$3\r\n#\nv\r\n"},
 		"of a database":                        {AppendRequest(AppendDatabase(nil, 15), VerbWatch, []byte("k")), "#\x0f*3\r\n$6\r\nDUNLIN\r\n$5\r\nWATCH\r\n$1\r\nk\r\n"},
 		"of database 0":                        {AppendDatabase(nil, 0), ""},
+		"that has waited":                      {AppendWaited(nil, 1<<20*time.Microsecond+1), "@\x00\x00\x00\x00\x00\x10\x00\x00"},
 		"each":                                 {AppendEach(nil, &some, []byte("KEYS"), []byte("*")), "*5\r\n$6\r\nDUNLIN\r\n$4\r\nEACH\r\n" + set + "$4\r\nKEYS\r\n$1\r\n*\r\n"},
 		"covered":                              {AppendCovered(nil, &some), "*2\r\n" + set},
 		"stop":                                 {AppendStop(nil, CursorAt(1, 2)), "*2\r\n:1099511627778\r\n"},

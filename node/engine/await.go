@@ -59,7 +59,7 @@ type Wish struct {
 	Keys      [][]byte // one may be named twice
 	Positions []Position
 	Group     []byte        // nil: none; otherwise there are Positions
-	Waited    time.Duration // for so long already, elsewhere
+	Since     time.Duration // when it began to wait, by a clock that all who call Await share
 }
 
 // Waiter waits for one of some keys of a section. The shard's lock protects it.
@@ -67,7 +67,7 @@ type Waiter struct {
 	Owner   any  // of the Servers
 	Claims  bool // it is a claim; Servers.Serve may make it one
 	section uint16
-	since   int64  // in unix milliseconds, minus how long it has waited elsewhere
+	since   time.Duration
 	text    string // the keys are parts of it; it stays as it is
 	first   place  // at the first key; without one, it does not wait
 	extra   *extra // nil: it has one key, and no position
@@ -87,7 +87,8 @@ type place struct {
 	prev, next *place // next is nil at the last one; prev of the first one is the last one
 	at         uint32 // with length: the part of the text that is the key
 	length     uint16
-	index      uint16 // of the key
+	index      uint8 // of the key
+	marked     bool  // see milestone
 }
 
 // Part is a part of a text.
@@ -106,6 +107,7 @@ type awaited struct {
 	tag     uint32   // told apart
 	section uint16
 	typ     Type
+	places  uint8 // how many have come, until there are marks
 }
 
 // details are what few queues have.
@@ -113,12 +115,13 @@ type details struct {
 	shared  bool // what one waiter gets, others get too: they have positions and no group
 	grouped bool
 	group   string
-	least   Position  // no position in the queue is less
-	goesOn  *place    // not nil: only some of the queue were looked at, those in front of it
-	passed  Position  // the least position of those that were looked at and stay
-	lost    bool      // of a group: the value was removed or replaced since its waiters were served
-	retries []*Waiter // are to be served out of turn
-	beside  siblings  // if it is grouped
+	least   Position    // no position in the queue is less
+	goesOn  *place      // not nil: only some of the queue were looked at, those in front of it
+	passed  Position    // the least position of those that were looked at and stay
+	lost    bool        // of a group: the value was removed or replaced since its waiters were served
+	retries []*Waiter   // are to be served out of turn
+	beside  siblings    // if it is grouped
+	marks   []milestone // if it is long
 }
 
 // siblings are the neighbors of a group's queue among those of its section.
@@ -133,16 +136,14 @@ type awaits struct {
 }
 
 // Await has w, which does not wait yet, wait. It keeps the text, of which the keys of the wish are
-// parts, and copies the rest of the wish. w stands in front of those that came after it began to
-// wait elsewhere, as far as that is quickly found.
+// parts, and copies the rest of the wish. w stands in front of those that began to wait later.
 func (t Txn) Await(w *Waiter, wish Wish, text string, keys []Part) {
 	s := t.s
-	w.since = s.now - wish.Waited.Milliseconds()
 	if s.awaits.keys == nil {
 		s.awaits.keys = make(map[uint32]*awaited)
 	}
 	s.noting = true
-	w.section, w.text, w.extra = t.section, text, nil
+	w.section, w.since, w.text, w.extra = t.section, wish.Since, text, nil
 	if len(keys) > 1 || wish.Positions != nil {
 		w.extra = &extra{places: make([]place, len(keys)-1), positions: slices.Clone(wish.Positions)}
 	}
@@ -151,8 +152,8 @@ func (t Txn) Await(w *Waiter, wish Wish, text string, keys []Part) {
 		key := part.of(text)
 		a := s.awaits.at(t.section, s.tagApart(t.section, wish.Keys[i]), key, &wish, group)
 		at := w.place(i)
-		*at = place{waiter: w, key: a, at: part.At, length: part.Len, index: uint16(i)}
-		at.insert(a.behind(w.since))
+		*at = place{waiter: w, key: a, at: part.At, length: part.Len, index: uint8(i)}
+		at.insert()
 	}
 }
 
@@ -228,37 +229,8 @@ func (a *awaited) detailed() *details {
 // grouped reports whether the queue is that of a group.
 func (a *awaited) grouped() bool { return a.details != nil && a.details.grouped }
 
-// seekingSteps are how many waiters a place in the queue is looked for among, from either end.
-const seekingSteps = 64
-
-// behind returns behind whom somebody stands who waits since then, nil if at the front.
-func (a *awaited) behind(since int64) *place {
-	if a.first == nil {
-		return nil
-	}
-	at := a.first.prev
-	for range seekingSteps {
-		switch {
-		case at.waiter.since <= since:
-			return at
-		case at == a.first:
-			return nil
-		}
-		at = at.prev
-	}
-	var before *place
-	at = a.first
-	for range seekingSteps {
-		if at.waiter.since > since {
-			break
-		}
-		before, at = at, at.next
-	}
-	return before
-}
-
-// insert puts a place into the queue of its key, behind another one or at the front.
-func (at *place) insert(behind *place) {
+// link puts a place into the queue of its key, behind another one or at the front.
+func (at *place) link(behind *place) {
 	a := at.key
 	if behind == nil {
 		at.prev, at.next = at, a.first
@@ -274,7 +246,6 @@ func (at *place) insert(behind *place) {
 			a.first.prev = at
 		}
 	}
-	a.note(at.position())
 }
 
 // remove takes a place out of the queue of its key.
@@ -282,6 +253,9 @@ func (at *place) remove() {
 	a := at.key
 	if d := a.details; d != nil && d.goesOn == at {
 		d.goesOn = at.next
+	}
+	if at.marked {
+		a.details.unmark(at)
 	}
 	if at == a.first {
 		a.first = at.next

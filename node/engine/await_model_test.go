@@ -133,10 +133,10 @@ func (m *queueModel) wait() {
 			return
 		}
 	}
-	waited := time.Duration(m.rng.IntN(3)) * time.Second
-	q.since = -waited.Milliseconds()
+	since := -time.Duration(m.rng.IntN(3)) * time.Second
+	q.since = since.Milliseconds()
 	q.w = &Waiter{Owner: q, Claims: claims}
-	wish := Wish{Type: TypeString, Waited: waited}
+	wish := Wish{Type: TypeString, Since: since}
 	if q.other {
 		wish.Type = TypeHash
 	}

@@ -16,7 +16,7 @@ func (ws *waiters) claim(p uint16, owner string, waited time.Duration, keys ...s
 	for _, k := range keys {
 		all = append(all, []byte(k))
 	}
-	awaitWish(t, w, Wish{Type: TypeString, Keys: all, Waited: waited})
+	awaitWish(t, w, Wish{Type: TypeString, Keys: all, Since: -waited})
 	return w
 }
 
@@ -110,7 +110,7 @@ func TestClaimsByAge(t *testing.T) {
 		t.Errorf("served by age %q, want %q", got, want)
 	}
 
-	for i := range 10 * seekingSteps { // among very many, a place is found near either end
+	for i := range 10 * maxGap { // among very many
 		ws.claim(4, "young", age(i%2), "k")
 	}
 	ws.claim(4, "old", age(99), "k")

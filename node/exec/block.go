@@ -24,6 +24,8 @@ const maxAwaitedBytes = 64 << 10
 type Await struct {
 	engine.Wish
 	Limit time.Duration
+	// Waited is for how long the command has waited already, elsewhere. The host knows when it came, and sets Since.
+	Waited time.Duration
 	// Again is after how long the command is executed again, whether or not anything has come; 0: never.
 	Again time.Duration
 	// Args are what is executed in the place of the command's own arguments, and IDs those of them by which the

@@ -25,6 +25,8 @@ const (
 	Proceed
 	// Arm: call RetryTimer in After. This replaces the time of an earlier Arm.
 	Arm
+	// Post: call RetryTurn in the next iteration.
+	Post
 	// Watch: call Tick every SilenceTick, until it reports false.
 	Watch
 	// Refresh: a node knows a newer table.

@@ -19,7 +19,7 @@ type Broken struct {
 	PassEarly    bool // end the turn of a claim ahead of the pop
 	PassUnsent   bool // end the turn of a claim whose pop is parked
 	ForgetUndone bool // do not make a claim again that came back
-	ForgetAges   bool // claims do not say how long their command has waited
+	ForgetAges   bool // claims, and what is sent again, do not say how long their command has waited
 	ForgetLimits bool // do not end a command with claims when its time is up
 	ForgetIDs    bool // a $ does not keep the ID that a node said it is
 

@@ -9,8 +9,8 @@
 //	client ─> Enter, Submit ─> Machine ─> Pipe.Queued ─> written to the node
 //	node ──> Pipe.Front, Pop: a reply, which the shell delivers
 //	     ├─> Later ─> deferred ─> Completed, RefusedLater
-//	     └─> Refused ─> latch, park ─> RetryTimer, FollowMoves, Opened, Install ─> RETRY, sent again
-//	Dial, Close, Write, Fail, Undone, Proceed, Arm, Refresh, Claim… <─ Actions
+//	     └─> Refused ─> latch, park ─> RetryTimer, RetryTurn, FollowMoves, Opened, Install ─> RETRY, sent again
+//	Dial, Close, Write, Fail, Undone, Proceed, Arm, Post, Refresh, Claim… <─ Actions
 //
 // # Terms
 //
@@ -44,7 +44,8 @@
 //     then. A turn ends behind the pop, a claim that came back is made again, and each claim says for how
 //     long its command has waited.
 //   - A session whose blocking command is not answered sends nothing else (waits.go). However many such
-//     commands are deferred, they keep nobody from their partitions and pipes.
+//     commands are deferred, they keep nobody from their partitions and pipes. One that is sent again says for how long
+//     it has waited.
 //   - A node refuses commands on a partition that it has gained since a pipe opened, until RETRY
 //     names the epoch. Otherwise a command that the proxy gave up could arrive after the partition
 //     has been elsewhere and come back.

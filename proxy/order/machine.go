@@ -44,11 +44,14 @@ type Machine struct {
 	anywhere   uint16  // where the last Keyless request went
 
 	parking    []*Session    // those with parked requests
+	untried    int           // how many of them, from the first on, are to be tried again in turns
+	posted     bool          // the shell was told to call RetryTurn
 	redirected []*Session    // those with a -MOVED that FollowMoves is to follow
 	retryPause time.Duration // before parked requests are tried again
 	armed      bool          // the shell was told to call RetryTimer
 	watching   bool          // the shell was told to call Tick
 	claim      []byte        // the bytes of the last claim, to make the next one in
+	aged       []byte        // those of the last command that has waited, with its age
 
 	actions []Action
 	spare   []Action // the batch that the shell had before
@@ -173,7 +176,7 @@ func (m *Machine) Stop(now time.Duration) {
 	for _, n := range m.leaving {
 		m.drop(n, now)
 	}
-	m.list, m.nodes, m.leaving, m.parking = nil, nil, nil, nil
+	m.list, m.nodes, m.leaving, m.parking, m.untried = nil, nil, nil, nil, 0
 }
 
 // Table returns the table in use, nil before the first.

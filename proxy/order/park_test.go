@@ -16,6 +16,7 @@ type shell struct {
 	t      *testing.T
 	now    time.Duration
 	failed []Outcome
+	posts  int // turns that are to be taken
 
 	settles []byte // what nodes say with tokens, see Later
 }
@@ -48,6 +49,8 @@ func (h *shell) run() {
 				a.Pipe.Wrote(len(a.Pipe.Queued()))
 			case Fail:
 				h.failed = append(h.failed, a.Outcome)
+			case Post:
+				h.posts++
 			case Close, Undone, Proceed, Arm, Watch, Refresh, WaitParked:
 			}
 		}
@@ -192,5 +195,52 @@ func TestParkedChunksKeepTheirOrder(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("sent %v, want %v", got, want)
+	}
+}
+
+// However many sessions park requests, few are tried again in one turn. What makes all of them worth another try
+// between two turns reaches all.
+func TestParkedSessionsAreTriedInTurns(t *testing.T) {
+	h := newShell(t)
+	h.submit(&Session{Owner: noOwner{}}) // opens the pipe
+	p := h.Owner(0).Pipe(common)
+	p.Pop()
+	h.Lost(p, ErrSilent, h.now)
+	h.run()
+	p.retryAt = h.now + time.Minute // nothing opens it
+	const sessions = 5*triedAtOnce + 1
+	for i := range sessions {
+		s := &Session{Owner: noOwner{}}
+		if !h.Enter(s, common) {
+			t.Fatal("the session must wait")
+		}
+		h.Park(Request{Session: s, Seq: uint64(i)}, []byte("*2\r\n$3\r\nGET\r\n$1\r\nx\r\n"), h.now)
+	}
+	h.RetryTimer(h.now)
+	h.run()
+	h.RetryTurn(h.now)
+	h.run()
+	if h.posts != 2 || h.Parking() != sessions {
+		t.Fatalf("%d turns were asked for, and %d sessions park requests, want 2 and all", h.posts, h.Parking())
+	}
+	p.retryAt = 0
+	h.open(p, h.now)
+	var got []uint64
+	for turn := 1; len(got) < sessions; turn++ {
+		h.run()
+		for r := p.Front(); r != nil; r = p.Front() {
+			if r.Session != nil {
+				got = append(got, r.Seq)
+			}
+			p.Pop()
+		}
+		if len(got) > turn*triedAtOnce || turn > sessions/triedAtOnce+2 { // the first turn opens the pipe
+			t.Fatalf("%d of %d sessions were tried in %d turns", len(got), sessions, turn)
+		}
+		h.RetryTurn(h.now)
+	}
+	slices.Sort(got)
+	if len(slices.Compact(got)) != sessions || h.Parking() > 0 {
+		t.Errorf("the requests of %d sessions were sent, and %d park some, want %d and 0", len(got), h.Parking(), sessions)
 	}
 }

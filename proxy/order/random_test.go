@@ -125,7 +125,7 @@ func (h *schedule) run() {
 					delete(h.ways, a.Pipe)
 					h.order = slices.DeleteFunc(h.order, func(p *Pipe) bool { return p == a.Pipe })
 				}
-			case Fail, Undone, Proceed, Arm, Watch, Refresh:
+			case Fail, Undone, Proceed, Arm, Post, Watch, Refresh: // so few sessions are tried in one turn
 			}
 		}
 	}

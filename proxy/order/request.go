@@ -19,6 +19,7 @@ type Request struct {
 	asks    bool     // its Part is an Asker
 	// replaced: the pipe broke, and the node may have executed a later write of the session to its key.
 	replaced bool
+	aged     bool // its bytes in the pipe's stream say for how long its command has waited (member.AppendWaited)
 	Origin
 }
 
@@ -78,11 +79,14 @@ func release(b Body) {
 	}
 }
 
-// bare returns the bytes of a request without the name of its database, given those in its pipe's buffer. A request
-// that was not copied never has it there.
+// bare returns the bytes of a request without its prefix, given those in its pipe's buffer. A request that was not
+// copied never has it there.
 func (r *Request) bare(raw []byte, copied bool) []byte {
 	if r.Database > 0 && copied {
-		return raw[member.DatabaseRoom:]
+		raw = raw[member.DatabaseRoom:]
+	}
+	if r.aged {
+		raw = raw[member.WaitedRoom:]
 	}
 	return raw
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A blocking command that finds nothing waits at its node. It is deferred, for as long as its client
@@ -19,7 +20,8 @@ import (
 // partitions. It is the question of a Claimant: it comes back when its partition moves or its pipe breaks, and
 // a session can have several.
 //
-// When its partition moves, the node refuses it, and it goes to the next owner with the time that is left.
+// When its partition moves, the node refuses it, and it goes to the next owner with the time that is left, and with its
+// age: there it stands in front of those that came later, of this proxy or another.
 // When its pipe breaks, a pop is sent again: an element that it has popped since is lost with the
 // pipe, as with a connection to Redis. What moves an element fails then, because it may have done so.
 //
@@ -217,3 +219,9 @@ func (m *Machine) timed(h *parked, now time.Duration) []byte {
 
 // leastWait is how many seconds a command waits at least that is sent again: 0 would be for ever.
 const leastWait = 0.001
+
+// ages reports whether a parked request says for how long its command has waited, when it is sent: it is a blocking
+// command, and finds its place among those who wait for its key by that, whoever of them comes first.
+func (m *Machine) ages(h *parked) bool {
+	return h.body == nil && !h.Session.wait.brief && h.Session.wait.of(&h.Request) && m.Level() >= ring.WaitedLevel && !m.broken.forgetsAges()
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // waits has a session's blocking command wait at the node of the pipe, by a token, for up to a limit.
@@ -71,6 +72,46 @@ func TestWaitsFollowTheirPartition(t *testing.T) {
 		if got := string(p.Queued()); !strings.HasSuffix(got, want) || s.WaitsParked() {
 			t.Errorf("%s goes on as %q, want %q", c.line, got, want)
 		}
+	}
+}
+
+// TestWaitsSayTheirAge: a blocking command that is sent again says for how long it has waited, each time anew, to nodes
+// that understand it.
+func TestWaitsSayTheirAge(t *testing.T) {
+	for _, level := range []uint8{ring.WaitedLevel - 1, ring.WaitedLevel} {
+		h := newShell(t)
+		table := *h.Table()
+		table.Epoch, table.Level, table.Ancestors = 2, level, []ring.Version{table.Version()}
+		h.Install(&table, h.now)
+		p, raw := h.opened(common), request("BLPOP", "k", "0")
+		h.waits(p, 1, 0, "BLPOP", "k", "0")
+		want := func(what string, age time.Duration) {
+			t.Helper()
+			h.RetryTimer(h.now)
+			want := string(raw)
+			if level >= ring.WaitedLevel {
+				want = string(member.AppendWaited(nil, age)) + want
+			}
+			if got := string(p.Queued()); !strings.HasSuffix(got, "\r\n"+want) {
+				t.Errorf("a command that %s goes on as %q, want %q", what, got, want)
+			}
+			for h.run(); p.Front() != nil && p.Front().Session == nil; {
+				p.Pop()
+			}
+		}
+		h.now += 2500 * time.Millisecond
+		h.RefusedLater(p, 1, Refusal{}, h.now)
+		want("waited at a node", 2500*time.Millisecond)
+		h.now += time.Second
+		h.Refused(p, Refusal{Epoch: 3}, h.now)
+		h.now += time.Second
+		want("was refused at once", 4500*time.Millisecond)
+		if !h.Later(p, 2, nil) {
+			t.Fatal("the command does not wait")
+		}
+		h.RefusedLater(p, 2, Refusal{Epoch: 4}, h.now)
+		h.now += time.Second
+		want("waited again", 5500*time.Millisecond)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,13 +20,15 @@ import (
 //	speaker 2:  SET note:2:5, DEL note:2:5         every listener hears "set" and then "del" of note:2:5, once
 //	speaker 2:  SET note:2:8 PX 500                every listener hears "set", "expire" and "expired", once
 //
-// Without a fault every listener hears everything. What it does not hear behind a fault, its proxy has counted.
+// Without a fault every listener hears everything. What it does not hear behind a fault, its proxy has counted
+// (gaps.go).
 type hearing struct {
 	x *Rig
 
 	mu        sync.Mutex
 	era       uint64
-	names     []string // of the listeners
+	names     []string           // of the listeners
+	counts    map[string]*counts // by listener: of its proxy
 	said      map[message]*saying
 	next      map[message]int64 // by speaker and channel; n is 0
 	listeners int
@@ -53,25 +54,20 @@ type message struct {
 // saying is what is known of a message.
 type saying struct {
 	sent     time.Time
-	executed bool
+	acked    time.Time       // zero: it was not executed, as far as is known
 	heardBy  map[string]bool // or who were not there
+	missedBy map[string]bool // whose loss is noted
 }
 
 type lostMessage struct {
 	message
-	listener string
-	sent     time.Time
+	listener    string
+	sent, acked time.Time
+	judged      bool // by judgeLost
 }
 
 const (
 	channels     = 5
-	noteChannel  = "__keyspace@0__:note:"
-	notePattern  = noteChannel + "*"
-	noteLife     = 40 // so many later notes are set before one is deleted
-	expired      = "expired"
-	expiringOne  = 4                      // one note in this many expires instead
-	noteTime     = 500 * time.Millisecond // until then
-	sweepTime    = 10 * time.Second       // how long an expired key may stay: a node looks at each every 7 s
 	lastMessages = 3 * time.Second
 )
 
@@ -86,13 +82,15 @@ type listener struct {
 
 // startChannels has sessions publish and listen, as soon as the cluster's level allows that.
 func (x *Rig) startChannels() {
-	g := &hearing{x: x, said: map[message]*saying{}, next: map[message]int64{}, silent: make(chan struct{})}
+	g := &hearing{x: x, counts: map[string]*counts{}, said: map[message]*saying{}, next: map[message]int64{}, silent: make(chan struct{})}
 	x.hearing = g
 	var listeners []*listener
 	for _, p := range x.C.ByRole("proxy") {
-		l := &listener{Session: x.NewSession(p, "listener at "+p.ID), g: g}
+		l := &listener{Session: x.NewSession(p, listenerAt(p)), g: g}
 		listeners = append(listeners, l)
 		g.names = append(g.names, l.name)
+		g.counts[l.name] = &counts{}
+		x.Running.Go(func() { g.counts[l.name].watch(x, p) })
 	}
 	for i, l := range listeners {
 		s := x.NewSession(l.at, "speaker at "+l.at.ID)
@@ -108,16 +106,6 @@ func (x *Rig) startChannels() {
 		g.note(func() { g.ended = time.Now() })
 		close(g.silent)
 	})
-}
-
-// Announce has nodes publish keyspace notifications, and speakers change keys.
-func (x *Rig) Announce() {
-	x.T.Helper()
-	harness.Eventually(x.T, harness.ReadyTimeout, "the cluster's level allows notifications", func() bool { return x.Tables.atLevel(ring.EventsLevel) })
-	s := x.NewSession(x.C.Proxy(0), "who announces")
-	s.exactly("+OK\r\n", "CONFIG", "SET", "notify-keyspace-events", "K$gx")
-	s.Exchange()
-	x.hearing.note(func() { x.hearing.notes = true })
 }
 
 func (g *hearing) note(what func()) {
@@ -200,53 +188,18 @@ func (g *hearing) publish(s *Session, speaker int, channel string) {
 			g.x.Outcome(s, reply, "")
 			return
 		}
-		g.note(func() { said.executed = true })
+		g.note(func() { said.acked = time.Now() })
 		if int(n) < len(g.names) && !g.leftSince(said.sent) && !g.x.hurt(said.sent.Add(-harness.AnswerTime)) {
 			g.x.Violate("%s: PUBLISH %s counts %d subscribers, though nothing has happened", s.name, channel, n)
 		}
 	}, "PUBLISH", channel, fmt.Sprintf("%d %d %d", g.currentEra(), speaker, m.n))
 }
 
-// change adds a command that changes a key of its own.
-func (g *hearing) change(s *Session, speaker int, event string, n int64) {
-	said, args := g.says(message{speaker, event, n}), []string{event, noteKey(g.currentEra(), speaker, n)}
-	if event == "set" {
-		args = append(args, "x")
-	}
-	s.Add(func(reply []byte) {
-		if resp.IsError(reply) {
-			g.x.Outcome(s, reply, "")
-			return
-		}
-		g.note(func() { said.executed = string(reply) != ":0\r\n" })
-	}, args...)
-}
-
-func noteKey(era uint64, speaker int, n int64) string {
-	return fmt.Sprintf("note:%d:%d:%d", era, speaker, n)
-}
-
-// expire adds a command that stores a key which expires.
-func (g *hearing) expire(s *Session, speaker int, n int64) {
-	var said []*saying
-	for _, event := range []string{"set", "expire", expired} {
-		said = append(said, g.says(message{speaker, event, n}))
-	}
-	s.Add(func(reply []byte) {
-		executed := s.X.Outcome(s, reply, "+OK\r\n") == Executed
-		g.note(func() {
-			for _, one := range said {
-				one.executed = executed
-			}
-		})
-	}, "SET", noteKey(g.currentEra(), speaker, n), "x", "PX", strconv.FormatInt(noteTime.Milliseconds(), 10))
-}
-
 // says notes a message that is about to be sent.
 func (g *hearing) says(m message) *saying {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s := &saying{sent: time.Now(), heardBy: map[string]bool{}}
+	s := &saying{sent: time.Now(), heardBy: map[string]bool{}, missedBy: map[string]bool{}}
 	g.said[m] = s
 	g.forgetLocked(time.Now())
 	return s
@@ -268,11 +221,20 @@ func (g *hearing) forgetLocked(now time.Time) {
 
 // missedLocked notes which listeners have not heard a message that was executed.
 func (g *hearing) missedLocked(m message, s *saying) {
+	for _, l := range g.missersLocked(s) {
+		g.lost = append(g.lost, lostMessage{message: m, listener: l, sent: s.sent, acked: s.acked})
+		s.missedBy[l] = true
+	}
+}
+
+// missersLocked returns who have not heard a message that was executed, unless that is noted.
+func (g *hearing) missersLocked(s *saying) (all []string) {
 	for _, l := range g.names {
-		if s.executed && !s.heardBy[l] {
-			g.lost = append(g.lost, lostMessage{m, l, s.sent})
+		if !s.acked.IsZero() && !s.heardBy[l] && !s.missedBy[l] {
+			all = append(all, l)
 		}
 	}
+	return all
 }
 
 // run listens until everything that was said is heard.
@@ -362,7 +324,7 @@ func (g *hearing) heardAll(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for m, s := range g.said {
-		if s.executed && !s.heardBy[name] && m.channel != expired {
+		if !s.acked.IsZero() && !s.heardBy[name] && !s.missedBy[name] && m.channel != expired {
 			return false
 		}
 	}
@@ -451,60 +413,50 @@ func (x *Rig) AllHeard(swept bool) {
 		time.Sleep(harness.PollInterval)
 		missing = g.missing(begin, swept)
 	}
+	g.givesUp(missing)
+}
+
+// givesUp judges what was not heard, and notes what a fault may explain: the proxy must have counted that.
+func (g *hearing) givesUp(missing []lostMessage) {
 	for _, m := range missing {
-		g.judgeLost(m)
-	}
-	g.note(func() {
-		for _, m := range missing {
+		g.note(func() {
 			if s := g.said[m.message]; s != nil {
-				s.heardBy[m.listener] = true // it is judged
+				s.missedBy[m.listener] = true
 			}
+		})
+		if m.judged = true; g.judgeLost(m) {
+			g.note(func() { g.lost = append(g.lost, m) })
 		}
-	})
+	}
 }
 
 // missing returns what was said before a time and is not heard, of keys that expire only if swept is set.
-func (g *hearing) missing(before time.Time, swept bool) []lostMessage {
+func (g *hearing) missing(before time.Time, swept bool) (all []lostMessage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	kept := g.lost
-	g.lost = nil
 	for m, s := range g.said {
-		if s.sent.Before(before) && (swept || m.channel != expired) {
-			g.missedLocked(m, s)
+		if !s.sent.Before(before) || !swept && m.channel == expired {
+			continue
+		}
+		for _, l := range g.missersLocked(s) {
+			lost := lostMessage{message: m, listener: l, sent: s.sent, acked: s.acked}
+			if !lost.mayExpireUnnoticed(g.x, g.era, g.ended) {
+				all = append(all, lost)
+			}
 		}
 	}
-	missing := slices.DeleteFunc(g.lost, func(m lostMessage) bool { return m.mayExpireUnnoticed(g.x, g.era, g.ended) })
-	g.lost = kept
-	return missing
+	return all
 }
 
-// mayExpireUnnoticed reports whether a notification is of a key that has expired while its partition may have moved, or
-// of one that may still be there at the end.
-func (m lostMessage) mayExpireUnnoticed(x *Rig, era uint64, end time.Time) bool {
-	if m.channel != expired {
-		return false
-	}
-	due := m.sent.Add(noteTime)
-	found := due.Add(sweepTime)
-	if !end.IsZero() && found.After(end) {
+// judgeLost judges a message that was not heard, and reports whether a fault may explain that.
+func (g *hearing) judgeLost(m lostMessage) bool {
+	var end time.Time
+	g.note(func() { end = g.ended })
+	if m.mayExpireUnnoticed(g.x, g.currentEra(), end) || g.x.hurt(m.sent.Add(-harness.AnswerTime)) {
 		return true
 	}
-	partition := ring.PartitionOf([]byte(noteKey(era, m.speaker, m.n)))
-	for ; !due.After(found); due = due.Add(watchLag) {
-		if x.Tables.movingAbout(partition, due) {
-			return true
-		}
-	}
+	g.x.Violate("%s: %+v is not heard, though nothing has happened", m.listener, m.message)
 	return false
-}
-
-// judgeLost judges a message that was not heard.
-func (g *hearing) judgeLost(m lostMessage) {
-	var end time.Time
-	if g.note(func() { end = g.ended }); !m.mayExpireUnnoticed(g.x, g.currentEra(), end) && !g.x.hurt(m.sent.Add(-harness.AnswerTime)) {
-		g.x.Violate("%s: %+v is not heard, though nothing has happened", m.listener, m.message)
-	}
 }
 
 // judgeChannels judges what was not heard, when all sessions have ended.
@@ -519,24 +471,28 @@ func (x *Rig) judgeChannels() {
 	}
 	lost, heard := g.lost, g.heard
 	g.mu.Unlock()
-	missed := map[string]int{} // by event; "": messages of channels
+	missed := map[string]int{}              // by event; "": messages of channels
+	explained := map[string][]lostMessage{} // by listener
 	for _, m := range lost {
-		g.judgeLost(m)
+		// A key that is lost with its node never expires.
+		if (m.judged || g.judgeLost(m)) && m.channel != expired {
+			explained[m.listener] = append(explained[m.listener], m)
+		}
 		if strings.Contains(m.channel, ":") {
 			m.channel = ""
 		}
 		missed[m.channel]++
 	}
-	counted := 0.0
 	for _, p := range x.C.ByRole("proxy") {
-		all := harness.Scrape(x.T, p.Admin)
-		gaps, _ := all.Sum("dunlin_proxy_pubsub_gaps_total")
-		messages, _ := all.Sum("dunlin_proxy_lost_messages_total")
-		counted += gaps + messages
-	}
-	// A key that is lost with its node never expires.
-	if most := len(lost) - missed[expired]; most > 0 && counted == 0 && x.Network == nil {
-		x.Violate("%d messages are lost, and no proxy counts any", most)
+		name := listenerAt(p)
+		g.counts[name].look(p)
+		if x.Network == nil {
+			for _, wrong := range g.counts[name].unexcused(x, explained[name]) {
+				x.Violate("%s: %s", name, wrong)
+			}
+		}
 	}
 	x.T.Logf("channels: %d messages were heard, %d were not: %v", heard, len(lost), missed)
 }
+
+func listenerAt(p *harness.Member) string { return "listener at " + p.ID }

@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 		victim, fault := x.C.Node(rng.IntN(3)), checkFaults[next[0]]
 		next = next[1:]
 		faults[fault.name]++
-		fault.do(x, victim, rng)
+		x.strikes(victim, func() { fault.do(x, victim, rng) })
 		x.C.Converge(harness.ReadyTimeout)
 		x.JudgeAbsences(time.Now().Add(-watchLag))
 		harness.SleepUpTo(time.Second, rng)
@@ -92,6 +92,7 @@ func (x *Rig) startDivers() (divers []*diver) {
 	x.startJournals()
 	x.startChannels()
 	x.startCaches()
+	x.startLines()
 	harness.Eventually(x.T, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
 	return divers
 }

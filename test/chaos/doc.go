@@ -8,6 +8,7 @@
 //	collection  a hash, set or sorted set: each element has a history of its own
 //	queue       a list that one session fills and drains
 //	feed        a list that some sessions fill, and others empty by blocking commands
+//	line        clients that wait for one key, one behind the other
 //	channel     what some sessions publish and others hear, and notifications of keys
 //	cache       a session that keeps copies of the mixers' keys, by CLIENT TRACKING
 //	bundle      keys of all types that are written by transactions

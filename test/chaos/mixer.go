@@ -188,6 +188,7 @@ func (x *Rig) readAll() {
 	x.judgeJournals()
 	x.judgeChannels()
 	x.judgeCopies()
+	x.judgeLines()
 }
 
 // readCollected reads all that mixers have, but for their strings.

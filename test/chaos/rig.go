@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,10 +37,11 @@ type Rig struct {
 	journaling  *journaling   // nil: none
 	hearing     *hearing      // nil: none
 	caching     *caching      // nil: none
-	kinds       []*kind       // of collections that the members know
-	lists       bool          // likewise
-	fades       bool          // fields of hashes can expire
-	moves       bool          // elements can be moved between keys
+	lines       []*lining
+	kinds       []*kind // of collections that the members know
+	lists       bool    // likewise
+	fades       bool    // fields of hashes can expire
+	moves       bool    // elements can be moved between keys
 	Probers     []*prober
 	stop        chan struct{}
 	Running     sync.WaitGroup
@@ -64,6 +63,7 @@ type Rig struct {
 	Mu         sync.Mutex
 	opened     []*Session
 	deaths     []death
+	strokes    []*stroke
 	losses     map[string]int // acknowledged writes by key
 	oldestLoss time.Duration
 	violations []string
@@ -82,12 +82,6 @@ type Rig struct {
 const (
 	mixersPerProxy = 3
 	keysPerMixer   = 16
-	// epochTime is how long members may take to show one epoch. On an idle machine they take at
-	// most 3 s.
-	epochTime = 5 * time.Second
-	// disturbedLimit bounds the 99th percentile of commands on other nodes during a fault.
-	disturbedLimit = 300 * time.Millisecond
-	MachineLimit   = 100 * time.Millisecond
 	shownFaults    = 20 // how many violations a test shows
 )
 
@@ -153,6 +147,7 @@ func StartWith(t testing.TB, o Options) *Rig {
 	x.startJournals()
 	x.startChannels()
 	x.startCaches()
+	x.startLines()
 	x.servedAgain("before the first fault")
 	harness.Eventually(t, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })
 	return x
@@ -202,103 +197,6 @@ func (x *Rig) dial(m *harness.Member) (*harness.Link, error) {
 		l.Conn.Close()
 	}
 	return l, err
-}
-
-// during runs a fault on a member and waits until the cluster is whole again: all members show one
-// epoch and all keys are served. Clients of other nodes must not notice. do must return right after
-// the last thing that it does, because the time that the cluster takes is counted from there.
-// during returns how many errors clients got meanwhile.
-func (x *Rig) during(what string, victim *harness.Member, do func()) (failed int) {
-	x.T.Helper()
-	f := x.Observe(what, victim, do, func() { x.converge(what) })
-	x.T.Logf("%-30s one epoch after %4d ms, its keys out for %4d ms, %2d errors; others' commands: p99 %3d ms, worst %3d ms; the machine stood still for %d ms",
-		what, f.Whole.Milliseconds(), f.Outage.Milliseconds(), f.Failed, f.P99.Milliseconds(), f.Worst.Milliseconds(), f.Stood.Milliseconds())
-	if f.P99 > disturbedLimit && f.judgesOthers() {
-		x.Violate("%s: commands on other nodes took %v in the 99th percentile, want at most %v", what, f.P99, disturbedLimit)
-	}
-	return f.Failed
-}
-
-// Figures are what clients noticed of a fault.
-type Figures struct {
-	What             string
-	Begin, End       time.Time
-	Whole            time.Duration // until the cluster was whole again
-	Outage           time.Duration // of the victim's keys
-	Commands, Failed int
-	P99, Worst       time.Duration // of commands on other nodes; on all nodes if there is no victim
-	Stood            time.Duration // for how long the machine stood still
-	astray           bool          // when it began, partitions still had to move: the victim might own those of others
-}
-
-// judgesOthers reports whether the fault was no reason for commands on other nodes to wait or fail.
-func (f *Figures) judgesOthers() bool { return !f.astray && f.Stood < MachineLimit }
-
-// Observe runs a fault on a member, or on all members if victim is nil. It calls whole, which waits
-// until the cluster is whole again, waits until all keys are served, and returns what clients
-// noticed.
-func (x *Rig) Observe(what string, victim *harness.Member, do, whole func()) Figures {
-	x.T.Helper()
-	failed, commands := x.countTolerated(), x.CountReplies()
-	t := x.Tables.Table()
-	f := Figures{What: what, Begin: time.Now(), astray: t == nil || x.offTarget(t) != ""}
-	do()
-	done := time.Now()
-	whole()
-	f.Whole = time.Since(done)
-	x.servedAgain(what)
-	f.End = time.Now()
-	f.Failed, f.Commands = x.countTolerated()-failed, x.CountReplies()-commands
-
-	var others, all []Timing
-	for _, p := range x.Probers {
-		all = append(all, p.Between(f.Begin, f.End)...)
-		if victim == nil || p.node == victim.ID {
-			f.Outage = max(f.Outage, p.outage(f.Begin, f.End))
-		} else {
-			others = append(others, p.Between(f.Begin, f.End)...)
-		}
-	}
-	x.Outage = max(x.Outage, f.Outage)
-	if strings.HasPrefix(what, "stumbles") {
-		x.stumbled += f.End.Sub(f.Begin) // a command may meet the victim standing still every time
-	}
-	f.P99, f.Worst = Latencies(others)
-	if victim == nil {
-		f.P99, f.Worst = Latencies(all)
-	}
-	f.Stood = x.Pulse.Missed(f.Begin, f.End)
-	if i := slices.IndexFunc(others, func(s Timing) bool { return s.failed }); i >= 0 && f.judgesOthers() {
-		x.Violate("%s: a command on another node failed, %s", what, Clock(others[i].begin))
-	}
-	return f
-}
-
-// converge waits until all members show one epoch.
-func (x *Rig) converge(what string) {
-	x.T.Helper()
-	begin := time.Now()
-	for {
-		_, why := x.C.Agreed()
-		took := time.Since(begin)
-		if why == "" {
-			return
-		}
-		// Members could not work while the machine stood still.
-		if took > epochTime+2*x.Pulse.Missed(begin, time.Now()) {
-			x.T.Fatalf("%s: no agreement after %v; last: %s; %s", what, took, why, x.Shown())
-		}
-		time.Sleep(harness.PollInterval)
-	}
-}
-
-// servedAgain waits until a command that begins from now on has succeeded at every prober.
-func (x *Rig) servedAgain(what string) {
-	x.T.Helper()
-	begin := time.Now()
-	harness.Eventually(x.T, harness.AnswerTime, "all keys are served, "+what, func() bool {
-		return !slices.ContainsFunc(x.Probers, func(p *prober) bool { return !p.succeeded(begin) })
-	}, x.Shown)
 }
 
 // Finish ends the clients, reads all keys once more through both proxies, and fails the test if

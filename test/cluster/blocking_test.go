@@ -472,3 +472,31 @@ func TestBlockingMoves(t *testing.T) {
 	c.Converge(harness.ReadyTimeout)
 	push(20, clients)
 }
+
+// TestBlockingOrderMoves: clients of two proxies that wait for one key are served first come, first served, also by its
+// next owner.
+func TestBlockingOrderMoves(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, 3, 2)
+	s := server{addr: c.Proxy(0).Addr, nodes: c.ByRole("node")}
+	for i := range 2 {
+		harness.AwaitLevel(t, c.Proxy(i).Addr)
+	}
+	admin := harness.DialWire(t, s.addr)
+	const clients, keys = 300, 3
+	var waiting []*harness.Wire
+	for i := range clients {
+		w := harness.DialWire(t, c.Proxy(i*7/3%2).Addr)
+		w.Send(fmt.Appendf(nil, "BLPOP line:%d 120\r\n", i%keys))
+		waiting = append(waiting, w)
+		wantBlocked(t, admin, i+1)
+	}
+	for _, leaves := range []int{2, 1} { // then the last node has all keys
+		c.Node(leaves).Term(harness.ReadyTimeout)
+		wantBlocked(t, admin, clients)
+	}
+	for i, w := range waiting {
+		admin.Want(fmt.Sprintf("RPUSH line:%d %d", i%keys, i), "(integer) 1")
+		wantNext(t, w, fmt.Sprintf("*2\r\n$6\r\nline:%d\r\n$%d\r\n%d\r\n", i%keys, len(fmt.Sprint(i)), i))
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 )
@@ -30,11 +29,8 @@ type portion struct {
 // What goes over pipes.
 type (
 	reading struct { // XREAD
-		cmd    *command
-		from   []spot // of one place
-		behind []int  // an ID for each
-		limit  time.Duration
-		once   bool // it does not wait
+		popping
+		behind []int // an ID for each of from
 	}
 	portions []portion // its reply
 	readied  struct {  // the reply to a claim of journals that need not wait
@@ -128,7 +124,7 @@ func (p *nodePipe) read(m reading, late bool) {
 	case m.once:
 		p.c.send(1, nothing{})
 	default:
-		p.waitFor(m.cmd, m.from, waiter{since: n.w.now, truly: n.w.now, behind: behind, settled: told}, m.limit)
+		p.waitFor(&m.popping, waiter{behind: behind, settled: told})
 	}
 }
 

@@ -112,6 +112,11 @@ func (x *proxy) do(a order.Action) {
 				x.act()
 			}
 		})
+	case order.Post:
+		x.w.after(x.p, 0, func() {
+			x.machine.RetryTurn(x.w.now)
+			x.act()
+		})
 	case order.Watch:
 		x.w.after(x.p, order.SilenceTick, x.tick)
 	case order.Refresh:
@@ -156,23 +161,23 @@ func (x *proxy) write(p *order.Pipe) {
 	}
 	for len(p.Queued()) > 0 {
 		var parser resp.Parser
-		database, prefix, ok := member.CutDatabase(p.Queued())
-		if !ok || parser.Parse(p.Queued()[prefix:]) != resp.Done {
+		prefix, length, ok := member.CutPrefix(p.Queued())
+		if !ok || parser.Parse(p.Queued()[length:]) != resp.Done {
 			panic("BUG: a request made by the proxy does not parse")
 		}
-		end.c.send(0, x.message(database, parser.Args()))
-		p.Wrote(prefix + parser.Len())
+		end.c.send(0, x.message(prefix, parser.Args()))
+		p.Wrote(length + parser.Len())
 	}
 }
 
 // databaseOf is the database of a command: 0, 5 or 10.
 func databaseOf(id int) uint8 { return uint8(id % 3 * 5) }
 
-// message is what a request of a database says to a node of the simulation.
-func (x *proxy) message(database uint8, args [][]byte) any {
+// message is what a request behind a prefix says to a node of the simulation.
+func (x *proxy) message(prefix member.Prefix, args [][]byte) any {
 	known := func(id int) *command {
-		if got := databaseOf(id); got != database {
-			panic(fmt.Sprintf("BUG: a request of database %d names %d: %q", got, database, args))
+		if got := databaseOf(id); got != prefix.Database {
+			panic(fmt.Sprintf("BUG: a request of database %d names %d: %q", got, prefix.Database, args))
 		}
 		return x.commands[id]
 	}
@@ -187,17 +192,19 @@ func (x *proxy) message(database uint8, args [][]byte) any {
 		if string(args[0]) == pop.String() {
 			from, id := x.w.parseKeys(args[1 : len(args)-1])
 			seconds, _ := strconv.ParseFloat(string(args[len(args)-1]), 64)
-			return popping{cmd: known(id), from: from, limit: time.Duration(seconds * float64(time.Second))}
+			return popping{cmd: known(id), from: from, limit: time.Duration(seconds * float64(time.Second)), waited: prefix.Waited, sent: x.w.now}
 		}
 		if string(args[0]) == "XREADGROUP" {
 			millis, keys, _ := parseRead(args[4:])
 			from, id := x.w.parseKeys(keys)
-			return popping{cmd: known(id), from: from, once: millis < 0, limit: time.Duration(max(0, millis)) * time.Millisecond}
+			limit := time.Duration(max(0, millis)) * time.Millisecond
+			return popping{known(id), from, limit, millis < 0, prefix.Waited, x.w.now}
 		}
 		if string(args[0]) == read.String() {
 			millis, keys, ids := parseRead(args[3:])
 			from, id := x.w.parseKeys(keys)
-			return reading{known(id), from, parseIDs(ids), time.Duration(max(0, millis)) * time.Millisecond, millis < 0}
+			limit := time.Duration(max(0, millis)) * time.Millisecond
+			return reading{popping{known(id), from, limit, millis < 0, prefix.Waited, x.w.now}, parseIDs(ids)}
 		}
 		return request{commandOf(args[2])} // behind its key
 	}

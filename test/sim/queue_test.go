@@ -16,10 +16,12 @@ import (
 // What goes over a pipe to the node for a command that may wait.
 type (
 	popping struct { // BLPOP, XREADGROUP
-		cmd   *command
-		from  []spot        // of one place
-		limit time.Duration // 0: none
-		once  bool          // it does not wait
+		cmd    *command
+		from   []spot        // of one place
+		limit  time.Duration // 0: none
+		once   bool          // it does not wait
+		waited time.Duration
+		sent   time.Duration // when
 	}
 	claiming struct { // DUNLIN CLAIM
 		cmd    *command
@@ -96,15 +98,17 @@ func (p *nodePipe) pop(m popping, late bool) {
 	case m.once:
 		p.c.send(1, nothing{})
 	default:
-		p.waitFor(m.cmd, m.from, waiter{since: n.w.now, truly: n.w.now}, m.limit)
+		p.waitFor(&m, waiter{})
 	}
 }
 
-// waitFor has a command wait up to a limit, 0 for ever.
-func (p *nodePipe) waitFor(c *command, from []spot, as waiter, limit time.Duration) {
-	n, wt := p.n, p.wait(c, from, as)
-	if limit > 0 {
-		n.w.after(n.p, limit, func() {
+// waitFor has a command wait.
+func (p *nodePipe) waitFor(m *popping, as waiter) {
+	n := p.n
+	as.since, as.truly = n.w.now-m.waited, m.cmd.blocked+n.w.now-m.sent
+	wt := p.wait(m.cmd, m.from, as)
+	if m.limit > 0 {
+		n.w.after(n.p, m.limit, func() {
 			n.iterate(false)
 			n.leave(wt, nothing{})
 		})

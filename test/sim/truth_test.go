@@ -52,6 +52,7 @@ type command struct {
 	wanted  []spot
 	limit   time.Duration // 0: none
 	claimed time.Duration // since when it has claims
+	blocked time.Duration // since when it waits in one place
 	over    bool          // they have ended, or it has popped
 	pops    bool          // it has tried to pop for one of them
 	woken   bool          // by CLIENT UNBLOCK

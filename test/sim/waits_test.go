@@ -58,6 +58,7 @@ func (s *session) block(c *command) bool {
 	}
 	if inOne(c.wanted) {
 		m.Enter(&s.Session, common)
+		c.blocked = now
 		s.Block(uint64(c.id), c.limit, now)
 		s.pop(c.wanted, c.limit, true)
 	} else {
@@ -135,6 +136,7 @@ func (s *session) claimed(a order.Action) {
 		s.waits.pops = true
 		places := claims.AppendPopped(nil)
 		claims.Pop(common)
+		s.waits.blocked = x.w.now
 		s.Block(uint64(s.waits.id), time.Millisecond, x.w.now)
 		for _, i := range places { // several if it reads
 			s.pop(s.waits.wanted[i:i+1], time.Millisecond, false)

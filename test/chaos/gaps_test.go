@@ -1,0 +1,100 @@
+package chaos
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunlin-cache/dunlin/test/harness"
+)
+
+// TestChaosGapsNotice: a loss is believed if the listener's own proxy has counted one about then, and no more losses
+// are than it has counted.
+func TestChaosGapsNotice(t *testing.T) {
+	x := &Rig{T: t, Pulse: newPulse()}
+	t.Cleanup(x.Pulse.close)
+	start := time.Now().Add(-time.Hour)
+	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+	c := &counts{}
+	for i := range 400 { // at 100 two gaps, at 200 three messages, and at 300 a gap, of another process
+		gaps, messages := 0, 0
+		switch {
+		case i >= 300:
+			gaps = 1
+		case i >= 200:
+			gaps, messages = 2, 3
+		case i >= 100:
+			gaps = 2
+		}
+		c.note(at(float64(i)-0.1), at(float64(i)), gaps, messages)
+	}
+	n := int64(0)
+	lost := func(seconds float64, channels ...string) (all []lostMessage) {
+		for _, channel := range channels {
+			n++
+			all = append(all, lostMessage{message: message{1, channel, n}, listener: "a", sent: at(seconds), acked: at(seconds + 0.1)})
+		}
+		return all
+	}
+	f := func(want string, lost ...[]lostMessage) {
+		t.Helper()
+		var all []lostMessage
+		for _, some := range lost {
+			all = append(all, some...)
+		}
+		got := strings.Join(c.unexcused(x, all), "; ")
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("found %q, want %q", got, want)
+		}
+	}
+	near := gapTime.Seconds()
+	f("")
+	f("", lost(100, "channel:1", "channel:1", "set", "del"), lost(100+near, "channel:2"), lost(99-near, "channel:3"))
+	f("3 messages of 3 topics", lost(99, "channel:1", "set", "channel:2"))
+	f("3 messages of 3 topics", lost(99, "channel:1", "set"), lost(99.9, "channel:2"))
+	f("counts nothing about then", lost(99, "channel:1"), lost(101+near, "channel:1"))
+	f("counts nothing about then", lost(98-near, "channel:1"), lost(99, "channel:1"))
+	f("counts nothing about then", lost(99, "channel:1"), lost(250, "set"))
+	f("", lost(199, "channel:1", "channel:1", "set"))
+	f("4 messages of 2 topics", lost(199, "channel:1", "channel:1", "set", "set"))
+	f("", lost(299, "channel:1", "channel:1", "channel:1"))
+	f("2 messages of 2 topics", lost(299, "channel:1", "channel:2"))
+}
+
+// TestChaosGapsOfAProxy: what one proxy counts excuses what its own listener has lost, and that stays lost behind the
+// fault that explains it.
+func TestChaosGapsOfAProxy(t *testing.T) {
+	gaps := map[string]int{}
+	x := &Rig{T: t, C: &harness.Cluster{}, Pulse: newPulse(), Options: Options{relayed: true}}
+	t.Cleanup(x.Pulse.close)
+	g := &hearing{x: x, counts: map[string]*counts{}, said: map[message]*saying{}}
+	x.hearing = g
+	for _, id := range []string{"p1", "p2"} {
+		metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, "dunlin_proxy_broken_pipes_total{kind=\"a\"} 1\ndunlin_proxy_pubsub_gaps_total %d\n", gaps[id])
+		}))
+		t.Cleanup(metrics.Close)
+		p := &harness.Member{ID: id, Role: "proxy", Admin: strings.TrimPrefix(metrics.URL, "http://")}
+		x.C.Members = append(x.C.Members, p)
+		g.names = append(g.names, listenerAt(p))
+		g.counts[listenerAt(p)] = &counts{}
+		g.counts[listenerAt(p)].look(p)
+	}
+	gaps["p1"] = 1
+	g.says(message{1, "channel:0", 1}).acked = time.Now()
+	missing := g.missing(time.Now(), true)
+	if len(missing) != 2 {
+		t.Errorf("both listeners miss a message: %+v", missing)
+	}
+	if g.givesUp(missing); len(g.missing(time.Now(), true)) > 0 || !g.heardAll("listener at p1") {
+		t.Error("what is given up is waited for")
+	}
+	x.judgeChannels()
+	want := "listener at p2: {speaker:1 channel:channel:0 n:1}"
+	if got := strings.Join(x.violations, "; "); len(x.violations) != 1 || !strings.Contains(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
