@@ -120,7 +120,7 @@ func (n *Node) finds(t engine.Txn, of *engine.Waiter) (found bool) {
 
 // tellClaim is the Tell of the engine's Servers.
 func (n *Node) tellClaim(of *engine.Waiter, turn engine.Turn) (deliver func()) {
-	w := of.Owner.(*blocked)
+	w := blockedOf(of)
 	return func() {
 		w.conn.worker.loop.Post(func() {
 			if w.cmd == command.DunlinClaim {

@@ -90,7 +90,7 @@ func endOf(t engine.Txn, item engine.Item) engine.Position {
 
 // serveBlocked is the Serve of the engine's Servers.
 func (n *Node) serveBlocked(t engine.Txn, of *engine.Waiter) (deliver func(), ended bool, steps int) {
-	w := of.Owner.(*blocked)
+	w := blockedOf(of)
 	loop := w.conn.worker.loop
 	if w.conn.gone.Load() {
 		return func() { loop.Post(w.end) }, true, 0

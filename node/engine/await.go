@@ -34,7 +34,7 @@ import (
 // each Unlock look at anyway.
 //
 // Very many can wait, so what is kept of each is small: keys are parts of a text that is kept anyway, and what few
-// have is apart (extra, details, dueKey).
+// have is apart (extra, details, dueKey, awaits.turns).
 
 // Position is a place in a value that grows at its end. The zero Position is in front of everything.
 type Position struct{ Hi, Lo uint64 }
@@ -62,9 +62,9 @@ type Wish struct {
 	Since     time.Duration // when it began to wait, by a clock that all who call Await share
 }
 
-// Waiter waits for one of some keys of a section. The shard's lock protects it.
+// Waiter waits for one of some keys of a section. The shard's lock protects it. It is a part of what the Servers know of
+// its command.
 type Waiter struct {
-	Owner   any  // of the Servers
 	Claims  bool // it is a claim; Servers.Serve may make it one
 	section uint16
 	since   time.Duration
@@ -102,8 +102,6 @@ type awaited struct {
 	first   *place   // which knows the key
 	chain   *awaited // the next one whose key has the tag
 	details *details // nil: nobody has a position
-	due     *dueKey  // nil: it has not changed since its waiters were served
-	turn    uint64   // that a claim has; 0: none
 	tag     uint32   // told apart
 	section uint16
 	typ     Type
@@ -132,6 +130,8 @@ type awaits struct {
 	keys   map[uint32]*awaited // by tag, told apart
 	groups map[uint16]*awaited // the first queue of a group, by section
 	due    []*dueKeys          // no two of one partition, and none empty
+	dueOf  map[*awaited]*dueKey
+	turns  map[*awaited]uint64 // that claims have
 	turn   uint64              // the last one that a claim got
 }
 
@@ -398,6 +398,7 @@ func (as *awaits) forget(a *awaited) {
 	if a.grouped() {
 		as.unlink(a)
 	}
+	delete(as.turns, a)
 	as.settle(a)
 }
 

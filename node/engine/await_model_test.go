@@ -67,7 +67,7 @@ func (q *queued) waitsFor(key string) bool { return !q.other && slices.Contains(
 
 // serve pops from the first key of a waiter that has an element.
 func (m *queueModel) serve(t Txn, w *Waiter) (deliver func(), ended bool, steps int) {
-	q := w.Owner.(*queued)
+	q := ownerOf(w).(*queued)
 	m.wantFirst(q)
 	for _, key := range q.keys {
 		if m.left(key) == 0 {
@@ -84,7 +84,7 @@ func (m *queueModel) serve(t Txn, w *Waiter) (deliver func(), ended bool, steps 
 
 // tell gives a claim its turn.
 func (m *queueModel) tell(w *Waiter, turn Turn) (deliver func()) {
-	q := w.Owner.(*queued)
+	q := ownerOf(w).(*queued)
 	key := q.keys[turn.Key]
 	m.wantFirst(q)
 	m.forget(q)
@@ -135,7 +135,7 @@ func (m *queueModel) wait() {
 	}
 	since := -time.Duration(m.rng.IntN(3)) * time.Second
 	q.since = since.Milliseconds()
-	q.w = &Waiter{Owner: q, Claims: claims}
+	q.w = waiterOf(q, claims)
 	wish := Wish{Type: TypeString, Since: since}
 	if q.other {
 		wish.Type = TypeHash

@@ -25,7 +25,7 @@ func TestOrderByAge(t *testing.T) {
 			ws, rng := newWaiters(t), rand.New(rand.NewPCG(1, 2))
 			var there []*Waiter // in order
 			for i := range 2000 {
-				w := &Waiter{Owner: fmt.Sprint(i)}
+				w := waiterOf(fmt.Sprint(i), false)
 				txn := ws.e.Lock(2, 1)
 				awaitWish(txn, w, Wish{Type: TypeString, Keys: [][]byte{[]byte("k")}, Since: c.since(i, rng)})
 				txn.Unlock()
@@ -68,12 +68,12 @@ func checkOrder(t *testing.T, want []*Waiter) {
 	at := a.first
 	for i, w := range want {
 		if at == nil || at.waiter != w {
-			t.Fatalf("%v does not stand at place %d of %d", w.Owner, i, len(want))
+			t.Fatalf("%v does not stand at place %d of %d", ownerOf(w), i, len(want))
 		}
 		unmarked++
 		if at.marked {
 			if marks[gap].at != at {
-				t.Fatalf("%v has another mark than number %d", w.Owner, gap)
+				t.Fatalf("%v has another mark than number %d", ownerOf(w), gap)
 			}
 			unmarked = 0
 			gap++

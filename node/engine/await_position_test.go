@@ -12,7 +12,7 @@ func newPositions(t *testing.T) (ws *waiters, looked *int) {
 	ws, looked = newWaiters(t), new(int)
 	ws.e.servers.Serve = func(t Txn, w *Waiter) (func(), bool, int) {
 		*looked++
-		name := w.Owner.(string)
+		name := ownerOf(w).(string)
 		if ws.keeps[name] {
 			return nil, false, 0
 		}
@@ -23,7 +23,7 @@ func newPositions(t *testing.T) (ws *waiters, looked *int) {
 
 // behind has somebody wait for what comes behind a position, in a group if that is not "".
 func (ws *waiters) behind(p uint16, owner, group string, position uint64, keys ...string) *Waiter {
-	w := &Waiter{Owner: owner}
+	w := waiterOf(owner, false)
 	ws.wish(p, w, group, position, keys...)
 	return w
 }
@@ -303,7 +303,7 @@ func TestRecheckOfGroups(t *testing.T) {
 func TestClaimsBehind(t *testing.T) {
 	ws := newWaiters(t)
 	claim := func(owner, group string, keys ...string) {
-		ws.wish(2, &Waiter{Owner: owner, Claims: true}, group, 1, keys...)
+		ws.wish(2, waiterOf(owner, true), group, 1, keys...)
 	}
 	ws.setEnd(t, 2, "k", 1)
 	ws.setEnd(t, 2, "l", 1)
@@ -326,7 +326,7 @@ func TestClaimsBehind(t *testing.T) {
 func TestClaimsOfLostGroups(t *testing.T) {
 	ws := newWaiters(t)
 	ws.setEnd(t, 2, "k", 1)
-	ws.wish(2, &Waiter{Owner: "a", Claims: true}, "g", 1, "l", "k")
+	ws.wish(2, waiterOf("a", true), "g", 1, "l", "k")
 	w := ws.behind(2, "x", "g", 1, "k")
 	txn := ws.e.Lock(2, 1)
 	txn.Delete([]byte("k"))

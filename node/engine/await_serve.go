@@ -85,9 +85,9 @@ func (t Txn) Signal(key []byte) {
 // noteDue notes that a is due, behind what is due in its partition.
 func (s *shard) noteDue(a *awaited) {
 	s.ending = true
-	switch {
-	case a.due == nil:
-	case a.due.of.dropped:
+	switch due := s.awaits.dueOf[a]; {
+	case due == nil:
+	case due.of.dropped:
 		s.awaits.settle(a)
 	default:
 		return
@@ -98,13 +98,17 @@ func (s *shard) noteDue(a *awaited) {
 		d = &dueKeys{partition: p}
 		s.awaits.due = append(s.awaits.due, d)
 	}
-	a.due = &dueKey{key: a, of: d, prev: d.last}
+	due := &dueKey{key: a, of: d, prev: d.last}
 	if d.last == nil {
-		d.first = a.due
+		d.first = due
 	} else {
-		d.last.next = a.due
+		d.last.next = due
 	}
-	d.last = a.due
+	d.last = due
+	if s.awaits.dueOf == nil {
+		s.awaits.dueOf = make(map[*awaited]*dueKey)
+	}
+	s.awaits.dueOf[a] = due
 }
 
 // dueKeys are the due keys of a partition, in the order in which they changed.
@@ -123,7 +127,7 @@ type dueKey struct {
 
 // settle notes that a is not due any more, if it was.
 func (as *awaits) settle(a *awaited) {
-	due := a.due
+	due := as.dueOf[a]
 	if due == nil {
 		return
 	}
@@ -138,7 +142,7 @@ func (as *awaits) settle(a *awaited) {
 	} else {
 		due.next.prev = due.prev
 	}
-	if a.due = nil; d.first == nil {
+	if delete(as.dueOf, a); d.first == nil {
 		as.due = slices.DeleteFunc(as.due, func(b *dueKeys) bool { return b == d })
 	}
 }
@@ -247,7 +251,7 @@ func (s *shard) serveAll(a *awaited, left *budget, deliver *[]func()) (done bool
 			d.passed = End
 		}
 	}
-	for ; at != nil && there && a.turn == 0; end, there = s.endOf(t, a) {
+	for ; at != nil && there && s.awaits.turns[a] == 0; end, there = s.endOf(t, a) {
 		for at != nil && !left.isSpent() && !at.position().less(end) {
 			a.stays(at.position())
 			left.skip()
@@ -286,7 +290,7 @@ func (a *awaited) stays(p Position) {
 // later.
 func (s *shard) serveGroup(a *awaited, left *budget, deliver *[]func()) (done bool) {
 	t, d := s.txn(a.section), a.details
-	for a.first != nil && a.turn == 0 {
+	for a.first != nil && s.awaits.turns[a] == 0 {
 		end, there := s.endOf(t, a)
 		if there && !d.lost && !a.first.position().less(end) {
 			return true
@@ -310,7 +314,7 @@ func (s *shard) serveGroup(a *awaited, left *budget, deliver *[]func()) (done bo
 // serveRetries serves those who are to be served out of turn. It reports false if it has to go on later.
 func (s *shard) serveRetries(a *awaited, left *budget, deliver *[]func()) (done bool) {
 	d := a.details
-	for n := len(d.retries); n > 0 && a.turn == 0; n = len(d.retries) {
+	for n := len(d.retries); n > 0 && s.awaits.turns[a] == 0; n = len(d.retries) {
 		if left.isSpent() {
 			return false
 		}

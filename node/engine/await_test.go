@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"unsafe"
 )
 
 // waiters are the waiters of a test, and what they were served with.
@@ -21,16 +22,16 @@ func newWaiters(t *testing.T) *waiters {
 	ws.e = open(t, Config{MaxBytes: 16 << 20, Shards: 2, Servers: Servers{
 		Serves: func(uint16) bool { return !ws.fenced },
 		Serve: func(t Txn, w *Waiter) (func(), bool, int) {
-			name := w.Owner.(string)
+			name := ownerOf(w).(string)
 			if ws.keeps[name] {
 				return nil, false, 0
 			}
 			t.Delete([]byte(name))
 			return func() { ws.served = append(ws.served, name) }, true, 0
 		},
-		Finds: func(_ Txn, w *Waiter) bool { return !ws.keeps[w.Owner.(string)] },
+		Finds: func(_ Txn, w *Waiter) bool { return !ws.keeps[ownerOf(w).(string)] },
 		Tell: func(w *Waiter, turn Turn) func() {
-			told := fmt.Sprintf("%v %d %d", w.Owner, turn.Key, turn.Number)
+			told := fmt.Sprintf("%v %d %d", ownerOf(w), turn.Key, turn.Number)
 			return func() { ws.served = append(ws.served, told) }
 		},
 		ServeOn: func(h *Hold) { ws.holds = append(ws.holds, h) },
@@ -38,6 +39,19 @@ func newWaiters(t *testing.T) *waiters {
 	}})
 	return ws
 }
+
+// owned is a waiter, and what a test knows of it.
+type owned struct {
+	Waiter
+	owner any
+}
+
+func waiterOf(owner any, claims bool) *Waiter {
+	return &(&owned{Waiter: Waiter{Claims: claims}, owner: owner}).Waiter
+}
+
+// ownerOf returns what waiterOf was given.
+func ownerOf(w *Waiter) any { return (*owned)(unsafe.Pointer(w)).owner }
 
 // awaitWish is Await with a text that is the keys.
 func awaitWish(t Txn, w *Waiter, wish Wish) {
@@ -51,7 +65,7 @@ func awaitWish(t Txn, w *Waiter, wish Wish) {
 }
 
 func (ws *waiters) await(p uint16, owner string, keys ...string) *Waiter {
-	w := &Waiter{Owner: owner}
+	w := waiterOf(owner, false)
 	t := ws.e.Lock(p, 1)
 	defer t.Unlock()
 	var all [][]byte
@@ -178,7 +192,7 @@ func TestAwaitMany(t *testing.T) {
 	const clients = 3*servingSteps + 1
 	txn := ws.e.Lock(2, 1)
 	for i := range clients {
-		awaitWish(txn, &Waiter{Owner: "none"}, Wish{Type: TypeString, Keys: [][]byte{[]byte("k"), []byte(fmt.Sprint(i))}})
+		awaitWish(txn, waiterOf("none", false), Wish{Type: TypeString, Keys: [][]byte{[]byte("k"), []byte(fmt.Sprint(i))}})
 	}
 	txn.Unlock()
 	ws.set(t, 2, "k")
@@ -286,7 +300,7 @@ func TestAwaitTypes(t *testing.T) {
 	var others []*Waiter
 	txn := ws.e.Lock(2, 1)
 	for range 2 * servingSteps {
-		w := &Waiter{Owner: "other"}
+		w := waiterOf("other", false)
 		awaitWish(txn, w, Wish{Type: TypeHash, Keys: [][]byte{[]byte("k")}})
 		others = append(others, w)
 	}

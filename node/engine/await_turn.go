@@ -16,7 +16,7 @@ type Turn struct {
 // HasTurn reports whether a claim has its turn at a key, in a group unless that is nil.
 func (t Txn) HasTurn(typ Type, group, key []byte) bool {
 	a := t.s.awaits.find(t.section, typ, group, t.s.tagApart(t.section, key), string(key))
-	return a != nil && a.turn != 0
+	return a != nil && t.s.awaits.turns[a] != 0
 }
 
 // EndTurn ends the turn of a claim at a key, and serves those behind it, if it is not over.
@@ -24,8 +24,8 @@ func (e *Engine) EndTurn(section uint16, typ Type, group, key []byte, turn uint6
 	t := e.Lock(section, nowMilli)
 	defer t.Unlock()
 	a := t.s.awaits.find(section, typ, group, t.s.tagApart(section, key), string(key))
-	if a != nil && a.turn == turn {
-		a.turn = 0
+	if a != nil && t.s.awaits.turns[a] == turn {
+		delete(t.s.awaits.turns, a)
 		t.s.noteDue(a)
 	}
 }
@@ -37,7 +37,7 @@ func (s *shard) giveTurn(t Txn, w *Waiter) (turn Turn) {
 		at := w.place(i)
 		end, there := s.endOf(t, at.key)
 		lost := at.key.grouped() && (!there || at.key.details.lost)
-		if at.key.turn == 0 && (there && at.position().less(end) || lost) {
+		if s.awaits.turns[at.key] == 0 && (there && at.position().less(end) || lost) {
 			turn.Key = i
 			break
 		}
@@ -46,7 +46,10 @@ func (s *shard) giveTurn(t Txn, w *Waiter) (turn Turn) {
 	if s.leave(w); a.first != nil && (a.details == nil || !a.details.shared) {
 		s.awaits.turn++
 		turn.Number = s.awaits.turn
-		a.turn = turn.Number
+		if s.awaits.turns == nil {
+			s.awaits.turns = make(map[*awaited]uint64)
+		}
+		s.awaits.turns[a] = turn.Number
 	}
 	return turn
 }

@@ -9,7 +9,7 @@ import (
 
 // claim has a claim wait for keys, for so long already. When it is its turn, it counts as served with "name key turn".
 func (ws *waiters) claim(p uint16, owner string, waited time.Duration, keys ...string) *Waiter {
-	w := &Waiter{Owner: owner, Claims: true}
+	w := waiterOf(owner, true)
 	t := ws.e.Lock(p, 1)
 	defer t.Unlock()
 	var all [][]byte

@@ -14,7 +14,7 @@ func TestClearIsLost(t *testing.T) {
 	const p = 2
 	group := func(section uint16, name string) {
 		with(ws.e, section, 1, func(x Txn) {
-			awaitWish(x, &Waiter{Owner: name}, Wish{Type: TypeString, Keys: [][]byte{[]byte("k")}, Positions: []Position{End}, Group: []byte("g")})
+			awaitWish(x, waiterOf(name, false), Wish{Type: TypeString, Keys: [][]byte{[]byte("k")}, Positions: []Position{End}, Group: []byte("g")})
 		})
 	}
 	for d := range uint8(3) {
