@@ -55,6 +55,7 @@ type blocked struct {
 	timed         bool // it has been in allBlocked.due, or is
 	canceled      bool // nobody waits for it any more
 	over          bool // it waits no more
+	returns       bool // its proxy may return what it pops
 }
 
 // allBlocked are the commands of a loop that wait.
@@ -92,7 +93,7 @@ func (r *request) Await(t engine.Txn, a exec.Await) {
 	if cn.pipe == nil {
 		r.wait(&session.Waiting{Reply: w.timeout, Withdraw: w.leave, Stop: w.end})
 	} else {
-		w.token = r.token(a.IDs)
+		w.token, w.returns = r.token(a.IDs), cn.pipe.returns
 		r.deferred = true
 	}
 	args := packArgs(a.Args)
