@@ -51,12 +51,19 @@ type blocked struct {
 	others        uint8 // keys beside the first one
 	version       resp.Version
 	noTouch       bool
-	tracks        bool // its client may keep what it reads
+	wants         want
 	timed         bool // it has been in allBlocked.due, or is
 	canceled      bool // nobody waits for it any more
 	over          bool // it waits no more
-	returns       bool // its proxy may return what it pops
 }
+
+// want is what the sender of a command wants beside its reply, in one byte: see TestMemoryOfWaiters.
+type want uint8
+
+const (
+	wantsMarks want = 1 << iota // its client may keep what it reads
+	wantsToken                  // its proxy may return what it pops
+)
 
 // allBlocked are the commands of a loop that wait.
 type allBlocked struct {
@@ -83,17 +90,23 @@ func (r *request) Await(t engine.Txn, a exec.Await) {
 	}
 	w := &blocked{
 		conn: cn, cmd: r.Cmd.ID, database: r.Database, others: uint8(len(a.Keys) - 1), timed: a.Limit > 0 || a.Positions != nil,
-		version: cn.State.Version, noTouch: cn.State.NoTouch, tracks: r.tracksReads(), place: -1,
+		version: cn.State.Version, noTouch: cn.State.NoTouch, place: -1,
 	}
 	if !cn.Socket.TrySetOther(cn.otherBytes() + w.chargeFor(packedSize(a.Args))) {
 		r.Fail(exec.ErrOOM)
 		return
 	}
 	w.Owner, w.Claims = w, r.Cmd.ID == command.DunlinClaim
+	if r.tracksReads() {
+		w.wants |= wantsMarks
+	}
+	if cn.pipe != nil && cn.pipe.returns {
+		w.wants |= wantsToken
+	}
 	if cn.pipe == nil {
 		r.wait(&session.Waiting{Reply: w.timeout, Withdraw: w.leave, Stop: w.end})
 	} else {
-		w.token, w.returns = r.token(a.IDs), cn.pipe.returns
+		w.token = r.token(a.IDs)
 		r.deferred = true
 	}
 	args := packArgs(a.Args)

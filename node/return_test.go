@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -186,10 +187,13 @@ func TestReturnOfMany(t *testing.T) {
 			t.Fatalf("element %d is %s", i, got)
 		}
 	}
-	long := strings.Repeat("x", 100_000)
-	p.want(fmt.Sprintf("DUNLIN RETURN %d LPUSH q %s %s", token, long, long), "(integer) 2")
+	long := bytes.Repeat([]byte("x"), 100_000)
+	back := member.AppendReturn(nil, token, [][]byte{[]byte("LPUSH"), []byte("q"), long, long})
+	p.sendRaw(back)
+	p.wantNext("(integer) 2")
 	c.want("DEL q", "(integer) 1")
-	p.want(fmt.Sprintf("DUNLIN RETURN %d LPUSH q %s %s", token, long, long), "(integer) 0")
+	p.sendRaw(back)
+	p.wantNext("(integer) 0")
 
 	c.do("RPUSH q " + strings.Join(all, " ") + " " + strings.Join(all, " "))
 	p.send("BLMPOP 0 1 q LEFT COUNT 1000")

@@ -44,7 +44,7 @@ func (h *wakerHost) Await(t engine.Txn, a exec.Await) {
 
 // Take has a proxy told by which token it can return what is popped, see served.
 func (h *wakerHost) Take(t engine.Txn, key []byte) (ahead []byte) {
-	if h.waiter.Owner.(*blocked).returns {
+	if h.waiter.Owner.(*blocked).wants&wantsToken != 0 {
 		h.popped = t.Take(key)
 	}
 	return nil
