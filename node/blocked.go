@@ -52,7 +52,7 @@ type blocked struct {
 	others        uint8 // keys beside the first one
 	version       resp.Version
 	noTouch       bool
-	tracks        bool // its client may keep what it reads
+	wants         want
 	timed         bool // it has been in allBlocked.due, or is
 	canceled      bool // nobody waits for it any more
 	over          bool // it waits no more
@@ -61,6 +61,14 @@ type blocked struct {
 // blockedOf returns the command that w is the first field of, as all waiters of a node are. A pointer to it in each
 // would take 16 bytes.
 func blockedOf(w *engine.Waiter) *blocked { return (*blocked)(unsafe.Pointer(w)) }
+
+// want is what the sender of a command wants beside its reply, in one byte: see TestMemoryOfWaiters.
+type want uint8
+
+const (
+	wantsMarks want = 1 << iota // its client may keep what it reads
+	wantsToken                  // its proxy may return what it pops
+)
 
 // allBlocked are the commands of a loop that wait.
 type allBlocked struct {
@@ -87,13 +95,19 @@ func (r *request) Await(t engine.Txn, a exec.Await) {
 	}
 	w := &blocked{
 		conn: cn, cmd: r.Cmd.ID, database: r.Database, others: uint8(len(a.Keys) - 1), timed: a.Limit > 0 || a.Positions != nil,
-		version: cn.State.Version, noTouch: cn.State.NoTouch, tracks: r.tracksReads(), place: -1,
+		version: cn.State.Version, noTouch: cn.State.NoTouch, place: -1,
 	}
 	if !cn.Socket.TrySetOther(cn.otherBytes() + w.chargeFor(packedSize(a.Args))) {
 		r.Fail(exec.ErrOOM)
 		return
 	}
 	w.Claims = r.Cmd.ID == command.DunlinClaim
+	if r.tracksReads() {
+		w.wants |= wantsMarks
+	}
+	if cn.pipe != nil && cn.pipe.returns {
+		w.wants |= wantsToken
+	}
 	if cn.pipe == nil {
 		r.wait(&session.Waiting{Reply: w.timeout, Withdraw: w.leave, Stop: w.end})
 	} else {

@@ -56,6 +56,8 @@ type request struct {
 	deferred    bool          // the present command is answered later
 	job         *job          // by which it is
 	resumed     *job          // not nil: the present command, which a goroutine has worked on
+	popped      uint64        // the token for what it has popped; 0: none
+	ahead       [48]byte      // what comes in front of its reply
 	took        time.Duration // by the present command before this turn
 	transaction *transaction  // not nil: the present command is one of its commands
 }

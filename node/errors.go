@@ -38,6 +38,7 @@ const (
 	errBadPublish       = "ERR cannot publish: malformed request, or on a pipe"
 	errBadLend          = "ERR cannot lend: malformed request, or on a pipe"
 	errBadClaim         = "ERR cannot claim: malformed request, or not on a pipe"
+	errBadReturn        = "ERR cannot return: malformed request, or not on a pipe"
 	errBadExec          = "ERR cannot execute transaction: malformed, or not of one slot"
 	errNoTicket         = "ERR there is no such ticket"
 	errServed           = "ERR the partition is served already: what is handed over comes too late"

@@ -105,6 +105,9 @@ func (h handHost) Later(w exec.Work) { h.x.later = w }
 // HoldOn does nothing: the hand holds its partition.
 func (h handHost) HoldOn(engine.Txn) {}
 
+// Take does nothing: nobody returns what a hand pops.
+func (h handHost) Take(engine.Txn, []byte) (ahead []byte) { return nil }
+
 // KeepArgs has the arguments copied: who uses the hand may overwrite them.
 func (h handHost) KeepArgs() (*netloop.Buffer, bool) { return nil, false }
 

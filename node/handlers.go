@@ -176,6 +176,7 @@ func makeInternalHandlers() map[command.ID]*internalHandler {
 		command.DunlinWithin:    {run: within},
 		command.DunlinRelease:   {run: release},
 		command.DunlinRetry:     {run: retry},
+		command.DunlinReturn:    {run: returnPopped},
 		command.DunlinSettings:  {run: sendSettings},
 		command.DunlinStream:    {run: openStream},
 		command.DunlinTable:     {run: sendTable},

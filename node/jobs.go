@@ -435,7 +435,7 @@ func (cn *conn) complete(c *completion) {
 			refused = r.gate().Resumed(j.keeps...)
 			r.careful = r.gate().Careful(r.view, r.fenced)
 		}
-		r.Cmd, r.resumed = j.cmd, j
+		r.Cmd, r.resumed, r.popped = j.cmd, j, 0
 		c.reply(r)
 		if again := r.resumed == nil; again {
 			r.Undo(start)
@@ -448,6 +448,9 @@ func (cn *conn) complete(c *completion) {
 			}
 			if len(r.Pins) > pins {
 				r.ticketed(reply, pins)
+			}
+			if r.popped != 0 {
+				r.InsertAhead(start, member.AppendPopped(nil, r.popped))
 			}
 		}
 		r.gate().Refused(refused...)

@@ -13,6 +13,7 @@ import (
 //	DUNLIN CHALLENGE, PIPE, PEER   which member this is (pipes.go)
 //	DUNLIN RETRY                   a proxy sends again what this pipe refused (pipes.go)
 //	DUNLIN CLAIM, PASS             a proxy's blocking command that names keys of several nodes (claim.go)
+//	DUNLIN RETURN                  what a proxy's blocking command has popped goes back (return.go)
 //	DUNLIN AS                      whose request comes next (tracking.go)
 //	DUNLIN LISTEN                  how many subscribers of a topic a proxy's loop has (listen.go)
 //	DUNLIN TOPICS, MISSED, HANDED  who listens to channels that another node hands over (topics.go)

@@ -41,6 +41,7 @@ type pipe struct {
 	hasEnded bool // ended is closed
 	later    bool // its proxy understands commands that are answered later
 	tickets  bool // tickets were issued over it
+	returns  bool // its proxy may return what blocking commands have popped (return.go)
 	flushes  bool // its proxy tells a FLUSHALL of all nodes from other reasons
 	listener *listener
 	watcher  *watcher // not nil: it is told what is gone of the keys that its commands read, or by their prefixes
@@ -168,7 +169,7 @@ func raisePipe(r *request) {
 		r.Fail(errBadPipe)
 		return
 	}
-	p.later = level >= ring.LaterLevel
+	p.later, p.returns = level >= ring.LaterLevel, level >= ring.ReturnLevel
 	r.Out = member.AppendWelcome(r.Out, p.later)
 }
 
@@ -182,7 +183,10 @@ func clusterLevel(t *ring.Table) uint8 {
 
 func pipeOf(d member.Pipe) *pipe {
 	key := pipeKey{boot: d.Boot, loop: d.Loop, kind: d.Kind, version: d.Version, noTouch: d.NoTouch, tracks: d.Tracks}
-	return &pipe{key: key, generation: d.Generation, ended: make(chan struct{}), flushes: d.Level >= ring.FlushedLevel}
+	return &pipe{
+		key: key, generation: d.Generation, ended: make(chan struct{}),
+		flushes: d.Level >= ring.FlushedLevel, returns: d.Level >= ring.ReturnLevel,
+	}
 }
 
 // becomePipe turns a client's connection into a pipe.

@@ -31,6 +31,7 @@ type wakerHost struct {
 	waiter *engine.Waiter
 	waits  bool          // the command has found nothing again
 	again  time.Duration // after which it is executed again; 0: never
+	popped uint64        // the token for what it has popped; 0: nobody will ask
 }
 
 // Await notes that the command goes on waiting.
@@ -39,6 +40,14 @@ func (h *wakerHost) Await(t engine.Txn, a exec.Await) {
 	if a.Positions != nil {
 		t.Saw(h.waiter, a.Positions)
 	}
+}
+
+// Take has a proxy told by which token it can return what is popped, see served.
+func (h *wakerHost) Take(t engine.Txn, key []byte) (ahead []byte) {
+	if blockedOf(h.waiter).wants&wantsToken != 0 {
+		h.popped = t.Take(key)
+	}
+	return nil
 }
 
 func (n *Node) newWaker() any {
@@ -95,12 +104,12 @@ func (n *Node) serveBlocked(t engine.Txn, of *engine.Waiter) (deliver func(), en
 	if w.conn.gone.Load() {
 		return func() { loop.Post(w.end) }, true, 0
 	}
-	reply, again, ok := n.wake(t, w)
+	reply, popped, again, ok := n.wake(t, w)
 	switch {
 	case of.Claims:
 		return nil, false, 0
 	case !ok || !reply.Empty():
-		return func() { loop.Post(func() { w.served(&reply, ok) }) }, true, reply.Len() / servedPerStep
+		return func() { loop.Post(func() { w.served(&reply, popped, ok) }) }, true, reply.Len() / servedPerStep
 	case again > 0:
 		return func() { loop.Post(func() { w.again(again) }) }, false, 0
 	}
@@ -111,7 +120,7 @@ func (n *Node) serveBlocked(t engine.Txn, of *engine.Waiter) (deliver func(), en
 const servedPerStep = 4 << 10
 
 // wake executes a command that has waited. If that panics, the command is answered by an error.
-func (n *Node) wake(t engine.Txn, w *blocked) (reply exec.Apart, again time.Duration, ok bool) {
+func (n *Node) wake(t engine.Txn, w *blocked) (reply exec.Apart, popped uint64, again time.Duration, ok bool) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			n.log.Error("a command that has waited panics", "command", command.ByID(w.cmd).Name, "panic", problem, "stack", string(debug.Stack()))
@@ -119,14 +128,14 @@ func (n *Node) wake(t engine.Txn, w *blocked) (reply exec.Apart, again time.Dura
 	}()
 	k := n.wakers.Get().(*waker)
 	reply = k.execute(t, w)
-	again, w.Claims = k.host.again, k.Postponed
+	popped, again, w.Claims = k.host.popped, k.host.again, k.Postponed
 	k.host.waiter = nil
 	n.wakers.Put(k)
-	return reply, again, true
+	return reply, popped, again, true
 }
 
-// served answers a command that was served.
-func (w *blocked) served(reply *exec.Apart, ok bool) {
+// served answers a command that was served. popped is the token for what it has popped, 0 if there is none.
+func (w *blocked) served(reply *exec.Apart, popped uint64, ok bool) {
 	w.answer(func(r *request) {
 		switch {
 		case !ok:
@@ -136,6 +145,7 @@ func (w *blocked) served(reply *exec.Apart, ok bool) {
 			fallthrough
 		default:
 			reply.Answer(&r.Request)
+			r.popped = popped
 		}
 		w.tellAgain()
 	}, reply.End)

@@ -44,6 +44,7 @@ type fakeNode struct {
 	settles string                             // what $ is in a command that is answered later
 	listen  func(args []string) member.Heard   // answers LISTEN; nil: it does not know that
 	pushes  string                             // come once, behind the answer to LISTEN
+	ahead   string                             // comes in front of what completes a command
 	tokens  map[net.Conn]int
 	pending []pending // answered later, in order
 	stopped chan struct{}
@@ -82,7 +83,7 @@ func (n *fakeNode) complete(i int, reply string) {
 	default:
 		reply = n.command(strings.ToUpper(d.args[0]), d.args)
 	}
-	if _, err := fmt.Fprintf(d.c, ">3\r\n+later\r\n:%d\r\n%s", d.token, reply); err != nil {
+	if _, err := fmt.Fprintf(d.c, "%s>3\r\n+later\r\n:%d\r\n%s", n.ahead, d.token, reply); err != nil {
 		n.t.Error(err)
 	}
 }
@@ -440,6 +441,8 @@ func (n *fakeNode) internal(c net.Conn, database uint8, args []string) (string, 
 	case "CANCEL", "PASS":
 		n.note(strings.Join(args[1:], " "))
 		return "+OK\r\n", true
+	case "RETURN":
+		return n.answer(args)
 	case "RETRY":
 		delete(n.latched, c)
 		return "+OK\r\n", true

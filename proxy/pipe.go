@@ -30,6 +30,7 @@ type pipe struct {
 	challenge  bool          // the node must send a nonce before the pipe introduces itself
 	scan       resp.Scanner
 	tells      bool      // the connection was open, so that the node may have marks
+	popped     uint64    // the token for what the next reply has popped; 0: none
 	heard      bool      // a reply came since the last flush: coalescing may send
 	waiters    []*client // those that found the pipe full
 }
@@ -126,6 +127,7 @@ func (p *pipe) reply(reply []byte) {
 		return
 	}
 	session, part, seq, id := r.Session, r.Part, r.Seq, r.ID
+	p.w.popped, p.popped = p.popped, 0
 	p.pop()
 	switch {
 	case part != nil:
@@ -180,13 +182,20 @@ func (p *pipe) pushed(push []byte) {
 		}
 	}
 	token, reply, ok := member.ParsePush(push)
+	if !ok {
+		if p.popped, ok = member.ParsePopped(push); !ok {
+			p.fail(errOutOfStep)
+		}
+		return
+	}
+	p.w.popped, p.popped = p.popped, 0
 	what := member.Classify(reply)
-	if ok && what.Refused() {
+	if what.Refused() {
 		p.refused(p.w.order.RefusedLater(p.Pipe, token, refusalOf(what, reply), p.w.loop.Now()))
 		return
 	}
 	ticket, size, large := member.ParseTicket(reply)
-	if !ok || what == member.Later || what == member.LargeReply && !large {
+	if what == member.Later || what == member.LargeReply && !large {
 		p.fail(errOutOfStep)
 		return
 	}
@@ -300,6 +309,7 @@ func (p *pipe) close(a *order.Action) {
 		c.Close(a.Err)
 	}
 	p.scan.Reset()
+	p.popped = 0
 	p.wakeWaiters()
 	if p.tells {
 		p.tells = false

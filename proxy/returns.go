@@ -5,22 +5,26 @@ import (
 	"slices"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/proxy/order"
+	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // A client may have gone when the reply to its blocking command comes: the node served it before CANCEL
-// reached the node. The proxy then returns what was popped to the end that it came from, by an ordinary
-// command, as if the client had pushed it back:
+// reached the node. The proxy then returns what was popped to the end that it came from, as if the client had
+// pushed it back:
 //
 //	client   BLPOP q 0 ─▶ waits ··· ✕ gone ─▶ CANCEL ─▶ node
 //	                                    e ◀── node: served by a push just before
-//	                             LPUSH q e ──▶ owner: whoever waits next has it
+//	              DUNLIN RETURN token LPUSH q e ──▶ owner: whoever waits next has it
 //
 // So the command is parked and follows its partition like any other, waiters are served, and a key that has
-// another type by now stays as it is. A DEL or FLUSHALL between the pop and the return does not stop the return: the
-// reply does not say whether the pop has emptied the key, so the proxy cannot tell one that was deleted since from one
-// that is gone because it was emptied. It is not sent twice: the element is lost if its pipe breaks as well.
+// another type by now stays as it is. By the token, which came in front of the reply, the node that has popped knows
+// whether the key was deleted since, and the expiry of a key that was emptied (member.AppendReturn). Another owner
+// does not know the token, and takes the element. Without a token, or where the cluster's level is too low, the
+// command is sent as it is, and so is one of too many words. It is not sent twice: the element is lost if its pipe
+// breaks as well.
 // What moves an element has stored it, and replies that come by tickets (256 KiB and more) are not returned.
 
 // returning is the command by which elements are returned, and a session of its own. It is its Part.
@@ -55,6 +59,9 @@ func (s *client) giveBack(seq uint64, reply []byte) {
 	r := &returning{w: w}
 	r.Owner = r
 	raw := resp.AppendRequest(nil, args...)
+	if w.popped != 0 && len(args) <= member.MaxReturned && w.order.Level() >= ring.ReturnLevel {
+		raw = member.AppendReturn(nil, w.popped, args)
+	}
 	w.stats.Returns++
 	w.order.Enter(&r.Session, s.laneFor(len(raw), false))
 	request := order.Request{

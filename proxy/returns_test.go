@@ -8,11 +8,17 @@ import (
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
 // blockingCluster is a proxy with one worker over a node at which blocking commands wait.
 func blockingCluster(t *testing.T, change ...func(*Config)) (*rig, *fakeNode) {
+	return blockingClusterOf(t, ring.Level, change...)
+}
+
+// blockingClusterOf is blockingCluster of a level.
+func blockingClusterOf(t *testing.T, level uint8, change ...func(*Config)) (*rig, *fakeNode) {
 	c := newCluster(t, 1, append(change, oneLoop(t))...)
 	c.nodes[0].set(func(n *fakeNode) {
 		n.later = func(args []string) bool {
@@ -21,7 +27,7 @@ func blockingCluster(t *testing.T, change ...func(*Config)) (*rig, *fakeNode) {
 		}
 		n.answer = func([]string) (string, bool) { return ":1\r\n", true }
 	})
-	c.level = ring.Level
+	c.level = level
 	c.route(func(int) int { return 0 })
 	return c, c.nodes[0]
 }
@@ -154,6 +160,93 @@ func TestReturnsOfABrokenPipe(t *testing.T) {
 	if lines := got.all(); !slices.Equal(lines, []string{"LPUSH k e"}) {
 		t.Errorf("the node executes %q", lines)
 	}
+
+	n.set(func(n *fakeNode) {
+		n.ahead = string(member.AppendPopped(nil, 7))
+		n.answer = func(args []string) (string, bool) {
+			got.add(args)
+			return "", args[0] != "DUNLIN"
+		}
+	})
+	cl = c.dial()
+	cl.send("BLPOP k 0")
+	n.waiting(1)
+	c.leave(cl)
+	n.complete(0, "*2\r\n$1\r\nk\r\n$1\r\ne\r\n")
+	eventually(t, "the return by a token has failed", func() bool { return c.stats().ReturnsLost == 2 })
+	if lines := got.all(); !slices.Equal(lines, []string{"LPUSH k e", "DUNLIN RETURN 7 LPUSH k e"}) {
+		t.Errorf("the node executes %q", lines)
+	}
+}
+
+// TestReturnsByTokens: what a node has given a token for is returned by it, if the cluster has the level.
+func TestReturnsByTokens(t *testing.T) {
+	many := strings.Repeat("$1\r\ne\r\n", member.MaxReturned-1)
+	for _, x := range [...]struct {
+		level             uint8
+		line, reply, sent string
+		atOnce            bool
+	}{
+		{ring.ReturnLevel, "BLPOP k 0", "*2\r\n$1\r\nk\r\n$1\r\ne\r\n", "DUNLIN RETURN 7 LPUSH k e", false},
+		{ring.ReturnLevel, "BLPOP k 0", "*2\r\n$1\r\nk\r\n$1\r\ne\r\n", "DUNLIN RETURN 7 LPUSH k e", true},
+		{ring.ReturnLevel - 1, "BLPOP k 0", "*2\r\n$1\r\nk\r\n$1\r\ne\r\n", "LPUSH k e", false},
+		{ring.ReturnLevel, "BZPOPMIN k 0", "*3\r\n$1\r\nk\r\n$1\r\nm\r\n$1\r\n2\r\n", "DUNLIN RETURN 7 ZADD k NX 2 m", false},
+		{ring.ReturnLevel, "BLMPOP 0 1 k LEFT COUNT 999", fmt.Sprintf("*2\r\n$1\r\nk\r\n*%d\r\n%s", member.MaxReturned-1, many),
+			"LPUSH k" + strings.Repeat(" e", member.MaxReturned-1), false},
+	} {
+		t.Run(fmt.Sprint(x.level, x.line, x.atOnce), func(t *testing.T) {
+			c, n := blockingClusterOf(t, x.level)
+			var got received
+			ahead, goOn := string(member.AppendPopped(nil, 7)), make(chan struct{})
+			n.set(func(n *fakeNode) {
+				n.ahead = ahead
+				n.answer = got.add
+				if x.atOnce {
+					n.later = func([]string) bool { return false }
+					n.answer = func(args []string) (string, bool) {
+						got.add(args)
+						if args[0] != "BLPOP" {
+							return ":1\r\n", true
+						}
+						<-goOn
+						return ahead + x.reply, true
+					}
+				}
+			})
+			cl := c.dial()
+			cl.send(x.line)
+			if x.atOnce {
+				eventually(t, "the node executes it", func() bool { return got.count() == 1 })
+				c.leave(cl)
+				close(goOn)
+			} else {
+				n.waiting(1)
+				c.leave(cl)
+				n.complete(0, x.reply)
+			}
+			eventually(t, "the element is returned", func() bool { return got.has(x.sent) })
+		})
+	}
+}
+
+// TestReturnsWithoutAToken: the token of a reply is not taken for that of a later one.
+func TestReturnsWithoutAToken(t *testing.T) {
+	c, n := blockingCluster(t)
+	var got received
+	n.set(func(n *fakeNode) { n.answer, n.ahead = got.add, string(member.AppendPopped(nil, 7)) })
+	stays, leaves := c.dial(), c.dial()
+	stays.send("BLPOP k 0")
+	n.waiting(1)
+	leaves.send("BLPOP k 0")
+	eventually(t, "both wait", func() bool { return c.stats().Blocked == 2 })
+	leaves.Close()
+	eventually(t, "the client is forgotten", func() bool { return c.stats().Clients == 1 })
+	const reply = "*2\r\n$1\r\nk\r\n$1\r\ne\r\n"
+	n.complete(0, reply)
+	stays.want("*2 $1 k $1 e")
+	n.set(func(n *fakeNode) { n.ahead = "" })
+	n.complete(0, reply)
+	eventually(t, "the element is returned", func() bool { return got.has("LPUSH k e") })
 }
 
 // TestReturnsOfLongReplies: a reply that comes by a ticket is not returned, and that is counted.

@@ -57,6 +57,7 @@ type worker struct {
 	strained func() bool
 	pieces   []*piece // free ones
 	warnings warnings
+	popped   uint64 // the token for what the reply at hand has popped; 0: none
 	stats    Stats
 	// untilSample is how many commands come before the next one is timed.
 	untilSample int

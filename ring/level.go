@@ -34,6 +34,7 @@ import (
 //	20 nodes reserve partitions for each other (DUNLIN RESERVE), so that commands may change keys of several slots
 //	21 nodes say of which partitions they have handed over all that concerns channels (DUNLIN HANDED)
 //	22 tables say when the last node joined that has gone since; a member names whose table it asks for
+//	23 nodes say with what a blocking command has popped by which token its proxy may return that (DUNLIN RETURN)
 //	24 blocking commands that are sent again say for how long they have waited
 //
 // The table carries the level of the cluster. The coordinator raises it when every member speaks
@@ -121,6 +122,10 @@ const HandedLevel = 21
 // GoneLevel is the lowest level of a table that has Gone, and from which on members name whose table they ask
 // for (DUNLIN TABLE).
 const GoneLevel = 22
+
+// ReturnLevel is the lowest level of a proxy that nodes give tokens for what its blocking commands pop, and the level of
+// the cluster from which on a proxy sends DUNLIN RETURN.
+const ReturnLevel = 23
 
 // WaitedLevel is the lowest level of nodes that understand for how long a blocking command has waited elsewhere.
 const WaitedLevel = 24

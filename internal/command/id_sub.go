@@ -205,6 +205,7 @@ const (
 	DunlinReport
 	DunlinReserve
 	DunlinRetry
+	DunlinReturn
 	DunlinSettings
 	DunlinStream
 	DunlinTable

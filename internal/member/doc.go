@@ -51,7 +51,8 @@
 //   - "-DUNLINLATER token" stands in the place of the reply to a command that a goroutine finishes.
 //   - A push is a frame that begins with '>', on pipes of either protocol version. It answers no
 //     request by its place, so it never meets the FIFO. ">3 +later :token reply" completes the
-//     command with that token. The reply may be a refusal or a ticket.
+//     command with that token. The reply may be a refusal or a ticket. ">2 +popped :token" in front
+//     of a reply is about that (return.go).
 //
 // A node does both only on pipes whose greeting names ring.LaterLevel or more, and says so when it
 // accepts the pipe. Older members take pushes for broken frames. While the table's level is 0 greetings

@@ -52,12 +52,15 @@ func TestGoldenBytes(t *testing.T) {
 		"reserve": {AppendReserve(nil, 0, texts("LLEN", "k")...), "*5\r\n$6\r\nDUNLIN\r\n$7\r\nRESERVE\r\n$1\r\n0\r\n$4\r\nLLEN\r\n$1\r\nk\r\n"},
 		"within":  {AppendWithin(nil, IsCopied, texts("LPOP", "k")...), "*5\r\n$6\r\nDUNLIN\r\n$6\r\nWITHIN\r\n$1\r\n2\r\n$4\r\nLPOP\r\n$1\r\nk\r\n"},
 		"release": {AppendRelease(nil), "*2\r\n$6\r\nDUNLIN\r\n$7\r\nRELEASE\r\n"},
-		"heard":   {AppendHeard(nil, Gapped), ":2\r\n"},
-		"lost":    {AppendLost(nil, 7), ">2\r\n+lost\r\n:7\r\n"},
-		"cancel":  {AppendCancel(nil, 7), "*3\r\n$6\r\nDUNLIN\r\n$6\r\nCANCEL\r\n$1\r\n7\r\n"},
-		"retry":   {AppendRetry(nil, 18446744073709551615), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nRETRY\r\n$20\r\n18446744073709551615\r\n"},
-		"fetch":   {AppendFetch(nil, Piece{1, 2, 3}), "*5\r\n$6\r\nDUNLIN\r\n$5\r\nFETCH\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n"},
-		"watch":   {AppendRequest(nil, VerbWatch, []byte("k")), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nWATCH\r\n$1\r\nk\r\n"},
+		"return": {AppendReturn(nil, 7, texts("LPUSH", "k", "e")),
+			"*6\r\n$6\r\nDUNLIN\r\n$6\r\nRETURN\r\n$1\r\n7\r\n$5\r\nLPUSH\r\n$1\r\nk\r\n$1\r\ne\r\n"},
+		"popped": {AppendPopped(nil, 12), ">2\r\n+popped\r\n:12\r\n"},
+		"heard":  {AppendHeard(nil, Gapped), ":2\r\n"},
+		"lost":   {AppendLost(nil, 7), ">2\r\n+lost\r\n:7\r\n"},
+		"cancel": {AppendCancel(nil, 7), "*3\r\n$6\r\nDUNLIN\r\n$6\r\nCANCEL\r\n$1\r\n7\r\n"},
+		"retry":  {AppendRetry(nil, 18446744073709551615), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nRETRY\r\n$20\r\n18446744073709551615\r\n"},
+		"fetch":  {AppendFetch(nil, Piece{1, 2, 3}), "*5\r\n$6\r\nDUNLIN\r\n$5\r\nFETCH\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n"},
+		"watch":  {AppendRequest(nil, VerbWatch, []byte("k")), "*3\r\n$6\r\nDUNLIN\r\n$5\r\nWATCH\r\n$1\r\nk\r\n"},
 		"exec": {AppendQueued(AppendWatched(AppendExec(nil, 16383, 1, 1), 0, []byte("k"), []byte("v")), []byte("GET"), []byte("k")),
 			"*7\r\n$6\r\nDUNLIN\r\n$4\r\nEXEC\r\n$5\r\n16383\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nv\r\n$20\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n\r\n"},
 		"watched in another database":          {AppendWatched(nil, 10, []byte("k"), []byte("v")), "$1\r\nk\r\n$3\r\n#\nv\r\n"},
@@ -99,7 +102,7 @@ func TestEveryVerbHasARow(t *testing.T) {
 		_, name, _ := strings.Cut(sub.Name, "|")
 		rows[strings.ToUpper(name)] = true
 	}
-	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbLevel, VerbCancel, VerbRetry, VerbFetch, VerbListen, VerbClaim, VerbPass, VerbAs, VerbWatch, VerbExec,
+	verbs := []string{VerbChallenge, VerbPipe, VerbPeer, VerbLevel, VerbCancel, VerbRetry, VerbFetch, VerbListen, VerbClaim, VerbPass, VerbReturn, VerbAs, VerbWatch, VerbExec,
 		VerbEach, VerbTable, VerbTake, VerbTopics, VerbMissed, VerbHanded, VerbReport, VerbSettings, VerbConfigure, VerbEmpty, VerbGather, VerbLend, VerbCede, VerbPublish, VerbReserve, VerbWithin, VerbRelease, VerbStream, VerbEffects, VerbValue}
 	for _, v := range verbs {
 		if !rows[v] {

@@ -27,6 +27,7 @@ const (
 	VerbHanded    = "HANDED"    // {partitions} {name}: that node has told all of their channels; a gap where it has not: ring.HandedLevel
 	VerbClaim     = "CLAIM"     // {age} {kind} {key}…, of one partition; from ring.ClaimLevel on
 	VerbPass      = "PASS"      // {kind} {turn} {key}: the claim that was told READY does not pop, or has
+	VerbReturn    = "RETURN"    // {token} {word of a command}…: puts back what was popped (return.go); from ring.ReturnLevel on
 	VerbAs        = "AS"        // {actor}: who wants no word of what the next request of this pipe changes; ring.TrackingLevel
 	VerbWatch     = "WATCH"     // {key}…
 	VerbExec      = "EXEC"      // {slot} {watched} ({key} {version})… {request}…

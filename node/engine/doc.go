@@ -54,7 +54,8 @@
 // A shard is what its lock protects, and the operations of a Txn. Each of its subjects is a type of
 // its own with the fields that only it changes, embedded by value: indexes (the sections'
 // indexes), dropped (doomed ones), slabs (pages of cells), small and clocks (the two queues),
-// ghosts, copies, values (those with parts) and shardFeeds (logs for receivers). They refer to
+// ghosts, copies, values (those with parts), takings (keys to which pops may put something back) and
+// shardFeeds (logs for receivers). They refer to
 // their shard for what concerns several of them. cells is shared by all shards: it reads records,
 // parts and buckets by their handles.
 //

@@ -62,6 +62,7 @@ func (e *Engine) Clear(section uint16) (keys int) { return e.drop(onlyOf(section
 func (e *Engine) drop(of sections) (keys int) {
 	s := e.shardOf(of.partition)
 	s.mu.Lock()
+	s.takings.forgetAll(of)
 	all, keys := s.dropped.doomAll(of)
 	s.mu.Unlock()
 	s.dropped.drainAll(all)
@@ -84,6 +85,7 @@ func (e *Engine) dropUnheld(of sections, still func() bool) *Hold {
 	h := s.holder(of.partition)
 	var all []*doomed
 	if h == nil && still() {
+		s.takings.loseAll(of)
 		all, _ = s.dropped.doomAll(of)
 		for _, d := range all {
 			s.noteAllLost(d.section)
@@ -100,6 +102,7 @@ func (e *Engine) Forget(p uint16) {
 	s := e.shardOf(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.takings.forgetAll(allOf(p))
 	s.dropped.doomAll(allOf(p))
 }
 

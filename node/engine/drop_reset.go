@@ -57,6 +57,7 @@ func (s *shard) renounce(seed uint64) {
 	s.indexes.gathering = false
 	s.values.renounce()
 	s.awaits.retag(seed)
+	s.takings = takings{}
 	s.clocks.hands, s.clocks.squeezed = [numClasses]hand{}, noClass
 	s.small, s.slabs.pages, s.records, s.large, s.slabs.unused = small{s: s}, 0, 0, 0, 0
 	s.dropGhosts()

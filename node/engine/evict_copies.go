@@ -58,6 +58,8 @@ func (e *Engine) SetCopy(p uint16, kind CopyKind) {
 	}
 	if kind == NoCopy {
 		s.dropUnfinished(p)
+	} else {
+		s.takings.forgetAll(allOf(p))
 	}
 	if s.copies.kind == nil {
 		s.copies.kind = make([]CopyKind, len(s.partitions))

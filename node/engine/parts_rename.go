@@ -106,6 +106,7 @@ func (t Txn) rename(v Parts, key []byte, expireAt int64, whole bool) error {
 	if en.found() {
 		en, tag = t.lookup(key) // uproot may have moved the entry
 	}
+	t.Overwrite(key)
 	t.publish(tag, en, to, h, expireAt)
 	return nil
 }
@@ -116,6 +117,7 @@ func (t Txn) uproot(ref handle, h header) {
 	tag := s.tagOfRecord(ref, h)
 	s.changed(tag, ref)
 	s.noteLost(tag, ref)
+	s.loseRecord(ref)
 	s.indexes.remove(t.p, tag, s.indexes.mustFind(t.p, tag, ref))
 	s.account(h, s.cells.expireAt(ref, h), -1)
 	s.slabs.put(ref)

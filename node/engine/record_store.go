@@ -70,6 +70,7 @@ func (s *shard) erase(p *partition, tag uint32, en entry) {
 	ref := en.ref()
 	s.changed(tag, ref)
 	s.noteLost(tag, ref)
+	s.loseRecord(ref)
 	if s.feeding {
 		s.feeds.logDelete(p, ref)
 	}

@@ -49,6 +49,7 @@ type shard struct {
 	feeds    shardFeeds
 	units    *units
 	awaits   awaits
+	takings  takings
 	marks    marks
 	tells    bool   // see TellChanges
 	actor    uint64 // see Txn.As; 0: nobody

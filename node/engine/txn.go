@@ -98,6 +98,7 @@ func (t Txn) Peek(key []byte) (Item, bool) {
 func (t Txn) Delete(key []byte) bool {
 	en, tag := t.lookup(key)
 	if !en.found() {
+		t.s.loseKey(t.section, key)
 		return false
 	}
 	there := t.isThere(en)

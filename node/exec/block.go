@@ -2,8 +2,10 @@ package exec
 
 import (
 	"math"
+	"slices"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/longdouble"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -124,6 +126,25 @@ func (r *Request) AwaitKeys(t engine.Txn, typ engine.Type, limit time.Duration) 
 // another one.
 func (r *Request) Leaves(t engine.Txn, typ engine.Type, group, key []byte) bool {
 	return r.Woken && len(r.Keys) > 1 && t.HasTurn(typ, group, key)
+}
+
+// Take is called by a command just before it pops from a key what it has answered, in one run: if it is a blocking one,
+// a proxy may return that (engine.Txn.Take). The reply begins at Out[start].
+func (r *Request) Take(t engine.Txn, key []byte, start int) {
+	if r.Cmd.Flags&command.Blocking != 0 && !r.Executing() {
+		r.InsertAhead(start, r.Host.Take(t, key))
+	}
+}
+
+// InsertAhead puts something in front of a reply that begins at Out[start].
+func (r *Request) InsertAhead(start int, text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	r.Out = slices.Insert(r.Out, start, text...)
+	for i := len(r.Pins) - 1; i >= 0 && r.Pins[i].At >= start; i-- {
+		r.Pins[i].At += len(text)
+	}
 }
 
 // Apart is a reply that is made without a connection, to be answered on another loop.

@@ -90,6 +90,7 @@ func (b *Builder) Publish(t engine.Txn, key []byte) error {
 		t.Delete(key)
 		return nil
 	case !b.isBig:
+		t.Overwrite(key)
 		return t.Set(key, b.pack.Bytes(), b.Type.ID, 0)
 	}
 	v, ok := t.Aside(&b.key)

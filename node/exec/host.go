@@ -43,6 +43,9 @@ type Host interface {
 	// Await has the command, which has its partition locked by t and found nothing, wait; see block.go.
 	// It keeps no view of what it is given.
 	Await(t engine.Txn, a Await)
+	// Take notes that the command, a blocking one, is about to pop what it answers from a key, under the partition's
+	// lock t. ahead, which is read at once, comes in front of the reply; nil for nothing.
+	Take(t engine.Txn, key []byte) (ahead []byte)
 	// HoldOn has the request, which has its partition locked by t, hold the partition until it is
 	// answered: it will not end under this lock. Later comes next.
 	HoldOn(t engine.Txn)

@@ -53,6 +53,9 @@ func (k *KeyLocks) begin(r *Request) {
 	k.touched = k.First
 }
 
+// Begun returns where this run's part of the reply begins in Out.
+func (k *KeyLocks) Begun() int { return k.start }
+
 // LockElements begins a walk over the elements that a command names for its only key, argument 1. At
 // locks the same partition for each.
 func (r *Request) LockElements() KeyLocks {

@@ -125,7 +125,7 @@ func (m *Machine) repeatable(args [][]byte) bool {
 		cmd = command.Row(args)
 	}
 	if cmd != nil && cmd.Flags&command.Internal != 0 {
-		return cmd.ID != command.DunlinExec
+		return cmd.ID != command.DunlinExec && cmd.ID != command.DunlinReturn
 	}
 	return cmd != nil && cmd.IdempotentCall(args)
 }

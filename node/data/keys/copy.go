@@ -217,6 +217,7 @@ func duplicateLater(r *exec.Request, t engine.Txn, item engine.Item, to target) 
 }
 
 func duplicateNow(r *exec.Request, t engine.Txn, item engine.Item, to target) error {
+	to.t.Overwrite(to.key(r))
 	if pin, large := t.Pin(item); large {
 		defer pin.Release() // a pinned value does not move, whatever is evicted for the copy
 		return to.t.Set(to.key(r), pin.Value(), item.Type(), item.ExpireAt())

@@ -212,6 +212,7 @@ func restoreAs(r *exec.Request, t engine.Txn, at int64, store func() error) erro
 		return nil
 	}
 	replaced := exec.Exists(t, r.Args[1])
+	t.Overwrite(r.Args[1])
 	err := store()
 	if err == nil {
 		notifyNew(&r.Notices, replaced, r.Args[1])

@@ -48,6 +48,7 @@ func (l *list) popKeyed(from end) {
 	if !r.ReplyElement(l.at(position)) {
 		return
 	}
+	r.Take(l.txn, l.key, start)
 	if err := l.remove(position, 1); err != nil {
 		r.Undo(start)
 		r.ReplyValueError(err)

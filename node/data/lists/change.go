@@ -297,7 +297,10 @@ func lTrim(r *exec.Request) {
 // do.
 func (l *list) trim(rest *edit) (ended bool, err error) {
 	if rest.kept == 0 {
-		return true, l.remove(0, l.len())
+		if l.found {
+			l.txn.Delete(l.key) // all at once, and so not Empty
+		}
+		return true, nil
 	}
 	behind, left := l.len()-rest.position-rest.kept, trimAtOnce
 	if n := min(behind, left); n > 0 {

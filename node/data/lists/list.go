@@ -158,7 +158,7 @@ func (l *list) set(position int, s []byte) error {
 func (l *list) remove(position, n int) error {
 	switch {
 	case n == l.len():
-		l.txn.Delete(l.key)
+		l.txn.Empty(l.key)
 		return nil
 	case !l.big:
 		p := l.pack()

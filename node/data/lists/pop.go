@@ -140,6 +140,9 @@ func popMany(l *list, locks *exec.KeyLocks, from end, count, key int) {
 		r.Fail(exec.ErrGone)
 		return
 	}
+	if n == rest.left {
+		r.Take(l.txn, l.key, begin)
+	}
 	if err := l.remove(l.first(from, n), n); err != nil {
 		r.Undo(begin)
 		r.ReplyValueError(err)

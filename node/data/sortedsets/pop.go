@@ -88,6 +88,9 @@ func (s *sorted) popRun(locks *exec.KeyLocks, rest popped, last, paired bool) {
 	if last {
 		p.from = p.to - now
 	}
+	if now == rest.left {
+		s.r.Take(s.txn, s.key, locks.Begun())
+	}
 	removed, err := s.removeSome(p.from, now, math.MaxInt)
 	if err != nil {
 		panic("BUG: a shorter value does not fit: " + err.Error())

@@ -57,7 +57,7 @@ func open(r *exec.Request, t engine.Txn, key []byte) (s sorted, ok bool) {
 // store stores the changed packed value.
 func (s *sorted) store(p *shape.Pack) error {
 	if p.Len() == 0 {
-		s.txn.Delete(s.key)
+		s.txn.Empty(s.key)
 		return nil
 	}
 	return s.txn.Set(s.key, p.Bytes(), engine.TypeZSet, s.expireAt)
@@ -79,7 +79,7 @@ func (s *sorted) shrink() {
 	s.big.tree.Verify()
 	switch tree := &s.big.tree; {
 	case tree.Len() == 0:
-		s.txn.Delete(s.key)
+		s.txn.Empty(s.key)
 	case tree.Small(&shape.PackedZSet):
 		p := &s.r.Worker.Pack
 		p.PackTree(&s.r.Worker.Work, &shape.PackedZSet, tree)

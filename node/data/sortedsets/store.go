@@ -71,6 +71,7 @@ func storeSmall(r *exec.Request, t engine.Txn, key []byte, x *Result) (done bool
 			return false, nil
 		}
 	}
+	t.Overwrite(key)
 	return true, t.Set(key, p.Bytes(), engine.TypeZSet, 0)
 }
 
