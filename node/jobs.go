@@ -241,7 +241,7 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 			x.take(cn, done)
 			return
 		}
-		ctx := x.workContext(cn, j.cmd)
+		ctx := x.workContext(cn)
 		n.goJob(func() {
 			f(ctx)
 			cn.worker.loop.Post(func() {

@@ -118,9 +118,13 @@ func TestReadsOfTransactionsEnd(t *testing.T) {
 	onLoop(t, n, func(cn *conn) {
 		cn.context()
 		cn.jobs.cancel()
-		for line, goesOn := range map[string]bool{"DUMP k": false, "EVAL_RO s 0": false, "SORT k STORE d": true, "EVAL s 0": true} {
-			x := &transaction{wrote: true}
-			if got := x.workContext(cn, command.Row(words(t, line))).Err() == nil; got != goesOn {
+		for line, goesOn := range map[string]bool{
+			"DUMP k": false, "EVAL_RO s 0": false, "SORT k STORE d": true, "EVAL s 0": true,
+			"SORT k BY STORE GET #": false, "GEORADIUS k 1 2 3 m": false, "GEORADIUS k 1 2 3 m STOREDIST d": true,
+		} {
+			args := words(t, line)
+			x := &transaction{wrote: true, must: mustRun(command.Row(args), args)}
+			if got := x.workContext(cn).Err() == nil; got != goesOn {
 				t.Errorf("work for %s goes on: %v, want %v", line, got, goesOn)
 			}
 		}

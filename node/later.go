@@ -117,7 +117,7 @@ func (r *request) IsAbandoned() bool {
 	case x.single:
 		return cn.closed || x.job != nil && x.job.canceled
 	}
-	return cn.closed && !mustRun(r.Cmd)
+	return cn.closed && !x.must
 }
 
 // Again executes the present request from its beginning.

@@ -27,15 +27,6 @@ const (
 	chargePeriod = 50 * time.Microsecond
 )
 
-// uncharged are commands that allocate more, and how much: garbage of many short steps, or replies whose length
-// is bounded.
-var uncharged = map[string]int64{
-	"cluster|slot-stats": 10 << 20, // 16,384 slots
-	"command|info":       2 << 20,  // of 1,024 names
-	"dump":               3 << 20,  // of 20,000 fields
-	"xreadgroup":         5 << 20,  // of 20,000 entries
-}
-
 // heapAllocs returns how many bytes were allocated since the process has begun.
 func heapAllocs() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
@@ -108,7 +99,7 @@ func TestMemoryLaw(t *testing.T) {
 	scratch := make([]byte, 1<<20)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	judge := func(row *command.Command, way, pattern string, args [][]byte) {
-		most := func(charged int64) int64 { return max(heapSlack, uncharged[row.Name]) + heapTimes*charged }
+		most := func(charged int64) int64 { return heapSlack + heapTimes*charged }
 		measure := func() (allocated, charged int64) {
 			rig.fill()
 			defer rig.changed(row, pattern)

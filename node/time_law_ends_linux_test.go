@@ -205,9 +205,9 @@ func (rig *endRig) cut(way, pattern string, args [][]byte) time.Duration {
 }
 
 // isWhole reports whether a request is executed to its end.
-func isWhole(row *command.Command, way string) bool {
+func isWhole(row *command.Command, way string, args [][]byte) bool {
 	if way == "MULTI" || way == "EXEC" {
-		return mustRun(row)
+		return mustRun(row, args)
 	}
 	for name := range strings.FieldsSeq(inPlace) {
 		if name == row.Name {
@@ -239,7 +239,7 @@ func TestTimeLawOfEnds(t *testing.T) {
 	for row := range rowsOfLaw() {
 		ways := make(map[string]bool) // in which the row was executed whole
 		eachRequest(row, hostile[row.Name], func(way, pattern string, args [][]byte) {
-			whole := isWhole(row, way)
+			whole := isWhole(row, way, args)
 			if whole && ways[way] {
 				return
 			}
@@ -267,7 +267,7 @@ func (rig *endRig) endless(row *command.Command, patterns []string) {
 		}
 		rig.changed(row, pattern)
 		for _, way := range ways {
-			if !isWhole(row, way) {
+			if !isWhole(row, way, args) {
 				rig.judge(row, way, pattern, args)
 			}
 		}
@@ -305,7 +305,7 @@ func (rig *endRig) judge(row *command.Command, way, pattern string, args [][]byt
 		}
 		return took
 	}
-	took, whole, bound := measure(), isWhole(row, way), endBound
+	took, whole, bound := measure(), isWhole(row, way, args), endBound
 	if row.IsScript() {
 		bound = scriptBound
 	}

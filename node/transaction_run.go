@@ -42,6 +42,7 @@ type transaction struct {
 	input     *netloop.Buffer // not nil: they are views of this
 	long      int             // bytes of long replies so far
 	wrote     bool            // a command was executed that may have changed something
+	must      bool            // the present command mustRun
 
 	running bool               // at this moment
 	waits   bool               // for a goroutine, which works on one of its commands
@@ -241,11 +242,11 @@ func (x *transaction) run(r *request, limit time.Duration) (done bool) {
 			return false // it locks for itself, when it needs to
 		}
 		x.next++
-		writes := mustRun(q.Cmd)
-		if cn.closed && !writes {
+		x.must = mustRun(q.Cmd, q.Args)
+		if cn.closed && !x.must {
 			continue // nobody reads the reply
 		}
-		if writes {
+		if x.must {
 			x.mustEnd()
 		}
 		r.Room(exec.LineRoom) // without it the connection is closed, but what has begun is executed to its end
@@ -264,8 +265,11 @@ func (x *transaction) run(r *request, limit time.Duration) (done bool) {
 }
 
 // mustRun reports whether a command of a transaction is executed although nobody reads its reply: it, or
-// the script, may change something that others see.
-func mustRun(c *command.Command) bool {
+// the script, may change something that others see. A SORT or GEORADIUS that does not store only reads.
+func mustRun(c *command.Command, args [][]byte) bool {
+	if c.Gathers == command.GatherStore && c.Destination(args) == 0 {
+		return false
+	}
 	return mayWrite(c) || c.IsScript() && c.Flags&command.ReadOnly == 0
 }
 

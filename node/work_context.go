@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/node/ownership"
 )
 
@@ -22,12 +21,12 @@ type workContext struct {
 }
 
 // workContext returns the context of the work on a command of the transaction. It ends with the
-// connection, unless the command writes and another one may have changed something before: work on a
+// connection, unless the command may write and another one may have changed something before: work on a
 // single command has changed nothing that others see, and its command is as if it had never come. Of
 // one that only reads, nobody would get the reply.
-func (x *transaction) workContext(cn *conn, c *command.Command) *workContext {
+func (x *transaction) workContext(cn *conn) *workContext {
 	base := cn.node.ctx
-	if x.single || !x.wrote || !mustRun(c) {
+	if x.single || !x.wrote || !x.must {
 		base = cn.context()
 	}
 	ctx, cancel := context.WithCancel(base)

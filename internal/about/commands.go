@@ -19,10 +19,10 @@ const errReplyTooLarge = "ERR the reply would be too large, ask for fewer names"
 
 // commandAll answers COMMAND.
 func commandAll(dst []byte, v resp.Version, _ [][]byte) []byte {
-	listed := command.Listed()
+	listed, entries := command.Listed(), encodedEntries[v-resp.RESP2]()
 	dst = resp.AppendArray(dst, len(listed))
 	for _, c := range listed {
-		dst = appendEntry(dst, v, c)
+		dst = append(dst, entries[c.ID]...)
 	}
 	return dst
 }
@@ -38,17 +38,28 @@ func commandInfo(dst []byte, v resp.Version, args [][]byte) []byte {
 	if len(names) == 0 {
 		return commandAll(dst, v, args)
 	}
-	start := len(dst)
-	dst = resp.AppendArray(dst, len(names))
+	entries, size := encodedEntries[v-resp.RESP2](), 0
 	for _, name := range names {
-		if c := command.Shown(name); c == nil {
+		if c := command.Shown(name); c != nil {
+			size += len(entries[c.ID])
+		}
+	}
+	if size > maxReply {
+		return resp.AppendError(dst, errReplyTooLarge)
+	}
+	dst = resp.AppendArray(slices.Grow(dst, size+maxNull*len(names)), len(names))
+	for _, name := range names {
+		if c := command.Shown(name); c != nil {
+			dst = append(dst, entries[c.ID]...)
+		} else {
 			dst = resp.AppendNull(dst, v)
-		} else if dst = appendEntry(dst, v, c); len(dst)-start > maxReply {
-			return resp.AppendError(dst[:start], errReplyTooLarge)
 		}
 	}
 	return dst
 }
+
+// maxNull is how many bytes null takes.
+const maxNull = len("$-1\r\n")
 
 // commandDocs answers COMMAND DOCS [name...], without unknown names.
 func commandDocs(dst []byte, v resp.Version, args [][]byte) []byte {
@@ -158,32 +169,46 @@ func appendSpecField(dst []byte, name string, n int) []byte {
 
 // appendDocs encodes a map from name to documentation.
 func appendDocs(dst []byte, v resp.Version, rows []*command.Command) []byte {
-	start, docs := len(dst), encodedDocs[v-resp.RESP2]()
-	dst = resp.AppendMap(dst, v, len(rows))
+	docs, size := encodedDocs[v-resp.RESP2](), 0
 	for _, c := range rows {
-		dst = resp.AppendBulkString(dst, c.Name)
-		if dst = append(dst, docs[c.ID]...); len(dst)-start > maxReply {
-			return resp.AppendError(dst[:start], errReplyTooLarge)
-		}
+		size += len(c.Name) + len(docs[c.ID])
+	}
+	if size > maxReply {
+		return resp.AppendError(dst, errReplyTooLarge)
+	}
+	dst = resp.AppendMap(slices.Grow(dst, size+maxBulkHead*len(rows)), v, len(rows))
+	for _, c := range rows {
+		dst = append(resp.AppendBulkString(dst, c.Name), docs[c.ID]...)
 	}
 	return dst
+}
+
+// maxBulkHead is how many bytes the name of a command takes beside itself.
+const maxBulkHead = len("$99\r\n\r\n")
+
+// encodedEntries has what COMMAND INFO shows of every row, for each version of the protocol. Clients ask for all of it
+// when they connect.
+var encodedEntries = [...]func() *[command.NumIDs][]byte{
+	sync.OnceValue(func() *[command.NumIDs][]byte { return encodeRows(resp.RESP2, appendEntry) }),
+	sync.OnceValue(func() *[command.NumIDs][]byte { return encodeRows(resp.RESP3, appendEntry) }),
 }
 
 // encodedDocs has the documentation of every row, for each version of the protocol. It is long, and
 // redis-cli asks for all of it when it starts.
 var encodedDocs = [...]func() *[command.NumIDs][]byte{
-	sync.OnceValue(func() *[command.NumIDs][]byte { return encodeDocs(resp.RESP2) }),
-	sync.OnceValue(func() *[command.NumIDs][]byte { return encodeDocs(resp.RESP3) }),
+	sync.OnceValue(func() *[command.NumIDs][]byte { return encodeRows(resp.RESP2, appendDoc) }),
+	sync.OnceValue(func() *[command.NumIDs][]byte { return encodeRows(resp.RESP3, appendDoc) }),
 }
 
-func encodeDocs(v resp.Version) *[command.NumIDs][]byte {
-	var docs [command.NumIDs][]byte
+// encodeRows returns what appendRow appends of every row that is shown.
+func encodeRows(v resp.Version, appendRow func(dst []byte, v resp.Version, c *command.Command) []byte) *[command.NumIDs][]byte {
+	var rows [command.NumIDs][]byte
 	for _, c := range command.Listed() {
 		for _, row := range append([]*command.Command{c}, builtSubs(c)...) {
-			docs[row.ID] = appendDoc(nil, v, row)
+			rows[row.ID] = appendRow(nil, v, row)
 		}
 	}
-	return &docs
+	return &rows
 }
 
 func appendDoc(dst []byte, v resp.Version, c *command.Command) []byte {

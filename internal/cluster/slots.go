@@ -129,7 +129,11 @@ func (q *SlotQuery) Arrange(all []SlotKeys) []SlotKeys {
 
 // AppendSlotStats appends the reply to CLUSTER SLOT-STATS.
 func AppendSlotStats(dst []byte, v resp.Version, all []SlotKeys) []byte {
-	dst = resp.AppendArray(dst, len(all))
+	return AppendSlotFigures(resp.AppendArray(dst, len(all)), v, all)
+}
+
+// AppendSlotFigures appends elements of the reply to CLUSTER SLOT-STATS.
+func AppendSlotFigures(dst []byte, v resp.Version, all []SlotKeys) []byte {
 	for _, s := range all {
 		dst = resp.AppendArray(dst, 2)
 		dst = resp.AppendInt(dst, int64(s.Slot))

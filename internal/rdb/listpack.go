@@ -106,7 +106,7 @@ const maxPackInt = 1 + 8 + 1
 
 // packInt returns the integer whose decimal form is s.
 func packInt(s []byte) (n int64, ok bool) {
-	if len(s) == 0 || len(s) > maxInt64Text || s[0] > '9' {
+	if len(s) > maxInt64Text || !isDecimal(s) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(string(s), 10, 64)

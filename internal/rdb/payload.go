@@ -81,12 +81,23 @@ func appendFoot(dst []byte, sum uint64, version uint16) []byte {
 
 // smallInt returns the integer whose decimal form is value, if it fits 32 bits.
 func smallInt(value []byte) (n int64, ok bool) {
-	if len(value) > maxInt32Text {
+	if len(value) > maxInt32Text || !isDecimal(value) {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(string(value), 10, 32)
+	n, err := strconv.ParseInt(string(value), 10, 64)
 	var text [maxInt32Text]byte
-	return n, err == nil && bytes.Equal(strconv.AppendInt(text[:0], n, 10), value)
+	return n, err == nil && n == int64(int32(n)) && bytes.Equal(strconv.AppendInt(text[:0], n, 10), value)
+}
+
+// isDecimal reports whether s may be the decimal form of an integer. For what is none strconv makes an error, which
+// is garbage for each string of a value.
+func isDecimal(s []byte) bool {
+	for i, c := range s {
+		if (c < '0' || c > '9') && (c != '-' || i > 0) {
+			return false
+		}
+	}
+	return len(s) > 0
 }
 
 func appendInt(dst []byte, n int64) []byte {

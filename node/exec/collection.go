@@ -47,8 +47,8 @@ func (c *Collection) AppendPacked(dst, value []byte) []byte {
 
 // each calls f for the elements of a packed value. Their strings are valid until f returns.
 func (c *Collection) each(p *shape.Packed, f func(x rdb.Element)) {
+	var a, b shape.Decimal // not one pair for each element: f makes them escape
 	p.Each(0, func(entry int, first, second shape.Item, expireAt int64) bool {
-		var a, b shape.Decimal
 		x := rdb.Element{First: first.Text(&a), ExpireAt: expireAt}
 		if c.Packed.Items > 1 {
 			x.Second = second.Text(&b)

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"bytes"
 	"context"
 	"slices"
 
@@ -169,18 +168,18 @@ func (t *Text) Insert(at int, b []byte) {
 	}
 }
 
-// Split removes what was appended from an index in Bytes on, and returns it.
+// Split removes what was appended from an index in Bytes on, and returns it. That stays where it lies: it is valid
+// until something is appended to t.
 func (t *Text) Split(at int) (rest Text) {
 	n := len(t.pins)
 	for n > 0 && t.pins[n-1].At > at {
 		n--
 	}
-	rest = Text{Bytes: bytes.Clone(t.Bytes[at:]), engine: t.engine, pins: slices.Clone(t.pins[n:])}
+	rest = Text{Bytes: t.Bytes[at:], engine: t.engine, pins: slices.Clip(t.pins[n:])}
 	for i := range rest.pins {
 		rest.pins[i].At -= at
 		rest.pinned += len(rest.pins[i].Bytes)
 	}
-	clear(t.pins[n:])
 	t.Bytes, t.pins, t.pinned = t.Bytes[:at], t.pins[:n], t.pinned-rest.pinned
 	return rest
 }

@@ -33,8 +33,8 @@ func form(packed bool, v engine.Parts) rdb.Writer {
 func piece(v engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool) {
 	t := tableOf(v, 0)
 	t.Pin = pin
+	var field, value shape.Decimal // not one for each element: f makes them escape
 	t.Each(place, func(e shape.Element) {
-		var field, value shape.Decimal
 		f(rdb.Element{First: e.Key.Text(&field), Second: e.Value.Text(&value), ExpireAt: e.ExpireAt})
 	})
 	return place + 1, place+1 >= pin.Len(blocks)

@@ -112,6 +112,11 @@ type keyList struct {
 	found int
 	most  int  // how many keys are wanted
 	holds bool // who asks holds the partitions
+
+	// Of the present step. A closure for each step would be garbage of megabytes in a look at all sections.
+	visit func(engine.Item) (cost int, more bool)
+	left  int                    // of walkStep
+	look  func(engine.Item) bool // lookAt
 }
 
 // answer makes the reply, which is the keys, or what went wrong.
@@ -166,16 +171,13 @@ func (l *keyList) gather(
 // step visits items of a section under one lock, until visit returns false or the costs that it
 // returns add up to walkStep. If somebody holds the partition, step waits for the end of that.
 func (l *keyList) step(e *engine.Engine, section uint16, cursor uint64, now int64, visit func(engine.Item) (cost int, more bool)) (next uint64, done bool) {
-	left := walkStep
-	look := func(item engine.Item) bool {
-		cost, more := visit(item)
-		left -= cost
-		return more && left > 0
+	if l.visit, l.left = visit, walkStep; l.look == nil {
+		l.look = l.lookAt
 	}
 	if l.holds {
-		return e.Walk(section, cursor, walkStep, now, look)
+		return e.Walk(section, cursor, walkStep, now, l.look)
 	}
-	next, done, held := e.WalkUnheld(section, cursor, walkStep, now, look)
+	next, done, held := e.WalkUnheld(section, cursor, walkStep, now, l.look)
 	if held != nil {
 		select {
 		case <-held.Ended():
@@ -183,4 +185,11 @@ func (l *keyList) step(e *engine.Engine, section uint16, cursor uint64, now int6
 		}
 	}
 	return next, done
+}
+
+// lookAt visits an item, and reports whether the step goes on.
+func (l *keyList) lookAt(item engine.Item) (goesOn bool) {
+	cost, more := l.visit(item)
+	l.left -= cost
+	return more && l.left > 0
 }

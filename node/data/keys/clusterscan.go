@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/dunlin-cache/dunlin/internal/cluster"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
@@ -22,11 +21,8 @@ const orderOfKeys = "0"
 
 // clusterScan: CLUSTERSCAN cursor [MATCH pattern] [COUNT count] [TYPE type] [SLOT slot]
 func clusterScan(r *exec.Request) {
-	q := scanQuery{count: defaultScanCount, slot: noSlot, slotOf: r.SlotOf}
-	options, errText := q.takeSlot(r.Args[2:])
-	if errText == "" {
-		errText = q.parse(r.Types, options)
-	}
+	q := scanQuery{count: defaultScanCount, bySlot: true, slot: noSlot, slotOf: r.SlotOf}
+	errText := q.parse(r.Types, r.Args[2:])
 	if r.InTransaction || r.Hold != nil { // which has the partition locked; clients and proxies refuse it before
 		errText = errNotInMulti
 	}
@@ -62,22 +58,6 @@ func clusterScan(r *exec.Request) {
 func replyScanned(r *exec.Request, cursor []byte, found int, body []byte) {
 	r.Out = resp.AppendBulk(resp.AppendArray(r.Out, 2), cursor)
 	replyKeys(r, found, body)
-}
-
-// takeSlot reads the SLOT options, and returns the others.
-func (q *scanQuery) takeSlot(options [][]byte) (others [][]byte, errText string) {
-	for i := 0; i < len(options); i += 2 {
-		if !exec.Is(options[i], "SLOT") || i+1 == len(options) {
-			others = append(others, options[i:min(i+2, len(options))]...)
-			continue
-		}
-		slot, ok := resp.ParseInt(options[i+1])
-		if !ok || slot < 0 || slot >= ring.Slots {
-			return nil, cluster.ErrSlotRange
-		}
-		q.slot = int(slot)
-	}
-	return others, ""
 }
 
 // slotCursor returns the cursor of a place in a slot's partition.

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"github.com/dunlin-cache/dunlin/internal/cluster"
 	"github.com/dunlin-cache/dunlin/internal/glob"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -24,13 +25,14 @@ type scanQuery struct {
 	pattern *glob.Pattern // nil: every key. It has a view of the command's arguments
 	byType  bool
 	typ     *exec.Type // with byType; nil, which no key has, for an unknown name: as in Redis, nothing is found
+	bySlot  bool       // SLOT is an option
 	slot    int        // of the keys; noSlot: any
 	slotOf  func(key []byte) uint16
 }
 
 const noSlot = -1
 
-// parse reads the options of SCAN. errText is "" if they are right.
+// parse reads the options of SCAN or CLUSTERSCAN. errText is "" if they are right.
 func (q *scanQuery) parse(types *exec.Types, options [][]byte) (errText string) {
 	var pattern []byte
 	for i := 0; i < len(options); i += 2 {
@@ -52,6 +54,12 @@ func (q *scanQuery) parse(types *exec.Types, options [][]byte) (errText string) 
 			pattern = value
 		case exec.Is(options[i], "TYPE"):
 			q.byType, q.typ = true, types.ByName(value)
+		case q.bySlot && exec.Is(options[i], "SLOT"):
+			slot, ok := resp.ParseInt(value)
+			if !ok || slot < 0 || slot >= ring.Slots {
+				return cluster.ErrSlotRange
+			}
+			q.slot = int(slot)
 		default:
 			return exec.ErrSyntax
 		}

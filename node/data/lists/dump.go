@@ -25,8 +25,8 @@ const pieceElements = 128
 func piece(_ engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool) {
 	l, end, left := shape.PinnedList(pin), place+pieceElements, exec.RunBytes
 	next = place
+	var number shape.Decimal // not one for each element: f makes it escape
 	l.Walk(place, func(x shape.Entry) bool {
-		var number shape.Decimal
 		f(rdb.Element{First: x.First.Text(&number)})
 		next++
 		left -= x.First.Size()

@@ -22,8 +22,8 @@ var collection = exec.Collection{
 func piece(v engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool) {
 	t := tableOf(v)
 	t.Pin = pin
+	var number shape.Decimal // not one for each element: f makes it escape
 	t.Each(place, func(e shape.Element) {
-		var number shape.Decimal
 		f(rdb.Element{First: e.Key.Text(&number)})
 	})
 	return place + 1, place+1 >= pin.Len(blocks)

@@ -26,8 +26,8 @@ const pieceMembers = 128
 func piece(v engine.Parts, pin *engine.ValuePin, place int, f func(rdb.Element)) (next int, done bool) {
 	b, end, left := openBig(v, pin), place+pieceMembers, exec.RunBytes
 	next = place
+	var number shape.Decimal // not one for each element: f makes it escape
 	b.tree.Walk(place, func(x shape.Entry) bool {
-		var number shape.Decimal
 		f(rdb.Element{First: x.First.Text(&number), Score: scoreOf(x.Rank)})
 		next++
 		left -= x.First.Size()

@@ -29,6 +29,7 @@ type delivery struct {
 	n    int           // entries in part
 	part exec.Gathered // what earlier runs have made
 	open opened        // the last of them, if it is not made to its end
+	due  []due         // of one run; the next one has its memory
 }
 
 // opened is an entry of which some strings are made.
@@ -45,9 +46,8 @@ type deliverer struct {
 	s     *stream
 	g     *group
 	k     consumer
-	start int // where its text begins in the slice
-	news  int // where that of its own entries begins, behind the rest of one that an earlier run has noted
-	due   []due
+	start int  // where its text begins in the slice
+	news  int  // where that of its own entries begins, behind the rest of one that an earlier run has noted
 	whole bool // the delivery ends with this run
 }
 
@@ -120,6 +120,7 @@ func (d *deliverer) begin(i int) {
 		d.from, _ = id.next()
 		d.begun, d.left = true, x.q.count
 	}
+	d.due = d.due[:0]
 	x.more = 0
 	if x.q.minIdle != noIdle && !d.history {
 		x.more = 2
@@ -375,5 +376,5 @@ func (d *deliverer) keep() {
 		x.answered++
 	}
 	x.given += d.n
-	x.delivery = delivery{}
+	x.delivery = delivery{due: d.due}
 }
