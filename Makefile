@@ -69,13 +69,13 @@ build: ## build bin/dunlin, a static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
 # Stages of `make test`. Of TWO and CLUSTERS two targets run at a time, the longest first; nothing else then needs the
-# processors, but for BESIDE: it computes beside all tests of clusters, while they wait, and what it measures is
-# processor time. Those of MEASURED judge how long things take, and run one at a time.
+# processors, but for BESIDE: two of its targets compute beside all tests of clusters, while they wait, and what they
+# measure is processor time. Those of MEASURED judge how long things take, and run one at a time.
 FIRST    := build lint
 TWO      := raced-first raced-second raced-others unit portable page deployment
 CLUSTERS := raced-clusters libraries raced-chaos clusters raced-libraries
 MEASURED := measured
-BESIDE   := earlier law checked macos
+BESIDE   := earlier checked law macos
 IDLE     = chrt -i -p 0 $$BASHPID 2>/dev/null || renice -n 19 -p $$BASHPID >/dev/null
 STAGE    = begin=$$SECONDS; echo "== $(1)"; $(MAKE) --no-print-directory $(2) $(1) || failed=1; echo "== $(1): $$((SECONDS - begin)) s"
 STOP     = [ $$failed = 0 ] || exit 1
@@ -85,7 +85,7 @@ STOP     = [ $$failed = 0 ] || exit 1
 test: have ## run every check: vet, linters, unit and end-to-end tests, race detector
 	@failed=0; $(foreach stage,$(FIRST),$(call STAGE,$(stage)); $(STOP);) \
 	  $(call STAGE,$(TWO),-k -j2 --output-sync); \
-	  ( $(IDLE); failed=0; $(call STAGE,$(BESIDE),-k); $(STOP) ) >bin/beside.log 2>&1 & beside=$$!; \
+	  ( $(IDLE); failed=0; $(call STAGE,$(BESIDE),-k -j2 --output-sync); $(STOP) ) >bin/beside.log 2>&1 & beside=$$!; \
 	  $(call STAGE,$(CLUSTERS),-k -j2 --output-sync); $(call STAGE,$(MEASURED),-k); \
 	  wait $$beside || failed=1; cat bin/beside.log; exit $$failed
 

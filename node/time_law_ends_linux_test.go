@@ -235,7 +235,6 @@ func TestTimeLawOfEnds(t *testing.T) {
 	c := dial(t, rig.node.Addr())
 	c.do("FLUSHALL")
 	c.conn.Close()
-	rig.stale = nil // of all keys
 	for row := range rowsOfLaw() {
 		ways := make(map[string]bool) // in which the row was executed whole
 		eachRequest(row, hostile[row.Name], func(way, pattern string, args [][]byte) {
@@ -265,7 +264,6 @@ func (rig *endRig) endless(row *command.Command, patterns []string) {
 		if full := processTime() - begun; full < longEnough {
 			rig.t.Errorf("%.70s takes %v, want at least %v, or nothing is shown", pattern, full, longEnough)
 		}
-		rig.changed(row, pattern)
 		for _, way := range ways {
 			if !isWhole(row, way, args) {
 				rig.judge(row, way, pattern, args)
@@ -298,7 +296,6 @@ func (rig *endRig) judge(row *command.Command, way, pattern string, args [][]byt
 		rig.fill()
 		rig.rest("before " + pattern)
 		lists := rig.node.lists.Load()
-		defer rig.changed(row, pattern)
 		took := rig.cut(way, pattern, args)
 		if more := rig.node.lists.Load() - lists; more != 0 && !row.IsScript() && row.Flags&command.NoScript == 0 {
 			rig.t.Errorf("%s: %.70s: %d bytes stay charged", way, pattern, more)

@@ -32,7 +32,7 @@ func TestTimeLawOfGathered(t *testing.T) {
 		for _, pattern := range patterns {
 			pattern = strings.ToUpper(row.Name) + " " + strings.TrimSpace(pattern)
 			if args := requestOf(pattern, gatheredWords); row.Gathered(args) != command.NotGathered {
-				rig.measure(row, "GATHER", pattern, args)
+				rig.measure("GATHER", pattern, args)
 			}
 		}
 	}

@@ -411,7 +411,7 @@ func patternsOf(row *command.Command, requests string) (patterns []string) {
 
 // row measures one command.
 func (rig *lawRig) row(row *command.Command, requests string) {
-	eachRequest(row, requests, func(way, pattern string, args [][]byte) { rig.measure(row, way, pattern, args) })
+	eachRequest(row, requests, rig.measure)
 }
 
 // eachRequest calls f with all that a command is asked, and in which way: what its row says, and those patterns.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 )
@@ -40,14 +39,14 @@ func TestTimeLawOfPipelines(t *testing.T) {
 		}
 		for _, pattern := range patternsOf(row, hostile[row.Name]) {
 			if raw := resp.AppendRequest(nil, requestOf(pattern, wordsOf(row))...); len(raw) <= shortRequest {
-				rig.pipeline(row, pattern, raw)
+				rig.pipeline(pattern, raw)
 			}
 		}
 	}
 }
 
 // pipeline measures many times the same request on one connection.
-func (rig *lawRig) pipeline(row *command.Command, pattern string, raw []byte) {
+func (rig *lawRig) pipeline(pattern string, raw []byte) {
 	rig.fill()
 	c := dial(rig.t, rig.node.Addr())
 	defer c.conn.Close()
@@ -58,7 +57,6 @@ func (rig *lawRig) pipeline(row *command.Command, pattern string, raw []byte) {
 	many := min(pipelineRead/len(raw), 1+int(pipelineTime/time.Since(began)))
 	rig.judge(fmt.Sprintf("%d times %s", many, pattern), func() cost {
 		rig.fill()
-		defer rig.changed(row, pattern)
 		rig.meter.begin()
 		c.sendRaw(bytes.Repeat(raw, many))
 		for range many {

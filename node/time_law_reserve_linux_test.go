@@ -2,12 +2,7 @@
 
 package node
 
-import (
-	"strings"
-	"testing"
-
-	"github.com/dunlin-cache/dunlin/internal/command"
-)
+import "testing"
 
 // TestTimeLawOfReservations: what is executed in a partition that is reserved for another node's
 // command takes no longer than other commands. The end of the connection undoes what is not
@@ -23,12 +18,9 @@ func TestTimeLawOfReservations(t *testing.T) {
 		"EXISTS ( 500x {k}# )", "MSETNX ( 500x {k}a# 1 )", "MSETNX ( 15x {k}a# WORD )",
 	} {
 		args := requestOf("DUNLIN RESERVE 0 "+pattern, manyWords)
-		name, _, _ := strings.Cut(pattern, " ")
-		row := command.Row([][]byte{[]byte(name)})
 		rig.judge("RESERVE: "+pattern, func() cost {
 			rig.fill()
 			rig.fillLong(dial(t, rig.node.Addr()), pattern)
-			defer rig.changed(row, pattern)
 			return rig.once("client", args)
 		})
 		eventually(t, "nothing is reserved", func() bool { return len(rig.node.engine.Holds()) == 0 })

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -86,27 +85,27 @@ type lawRig struct {
 	meter      *loopMeter
 	turnMost   time.Duration
 	generation int
-	stale      map[string]bool // values that may not be as fill stores them; nil: all
+	filled     map[string]engine.Version // of the values that fill has stored
 }
 
 func newLawRig(t *testing.T, start func(t testing.TB, change ...func(*Config)) *Node) *lawRig {
 	group := newGroup(t, 1)
 	n := start(t, func(c *Config) { c.Memory, c.Group = 512<<20, group })
-	return &lawRig{t: t, node: n, meter: newLoopMeter(t.Context(), group.Loops()[0]), turnMost: turnBound}
+	meter := newLoopMeter(t.Context(), group.Loops()[0])
+	return &lawRig{t: t, node: n, meter: meter, turnMost: turnBound, filled: make(map[string]engine.Version)}
 }
 
 // fill stores the values that the patterns name: a number, words of 200 and 240 bytes, the longest
 // value that is not large, a large one, zeros, and a dense HyperLogLog; a hash, a set and a sorted
 // set with many elements, and those with few; a long list and a packed one. Strings and big values are stored
-// anew only if they are stale. Database 1 is empty.
+// anew only if they have changed. Database 1 is empty.
 func (rig *lawRig) fill() {
 	for key, value := range stringsOfLaw {
-		if rig.stale != nil && !rig.stale[key] {
-			continue
-		}
-		if err := put(rig.node, key, value, engine.TypeString); err != nil {
-			rig.t.Fatal(err)
-		}
+		rig.renew(key, func() {
+			if err := put(rig.node, key, value, engine.TypeString); err != nil {
+				rig.t.Fatal(err)
+			}
+		})
 	}
 	rig.node.engine.Clear(engine.Section(ring.PartitionOf([]byte("{k}")), 1))
 	c := dial(rig.t, rig.node.Addr())
@@ -117,11 +116,22 @@ func (rig *lawRig) fill() {
 	c.do("HSET {k}few 1 v 2 v 3 v")
 	c.do(`FUNCTION LOAD "#!lua name=pass\nredis.register_function{function_name='pass', flags={'no-writes'}, callback=function(keys, args) return args end}"`)
 	for key, add := range bigOfLaw {
-		if rig.stale == nil || rig.stale[key] {
-			add(c, key)
-		}
+		rig.renew(key, func() { add(c, key) })
 	}
-	rig.stale = map[string]bool{}
+}
+
+// renew stores a value unless it is as it was stored before.
+func (rig *lawRig) renew(key string, store func()) {
+	version := func() engine.Version {
+		x := rig.node.engine.Lock(ring.PartitionOf([]byte(key)), time.Now().UnixMilli())
+		defer x.Unlock()
+		return x.VersionOf([]byte(key))
+	}
+	if before, ok := rig.filled[key]; ok && version() == before {
+		return
+	}
+	store()
+	rig.filled[key] = version()
 }
 
 var stringsOfLaw = map[string]string{
@@ -171,30 +181,12 @@ func addThousands(c *client, n int, command, key string, element func(i int) []s
 }
 
 // measure executes a request in some way, and compares what it costs with the law.
-func (rig *lawRig) measure(row *command.Command, way, pattern string, args [][]byte) {
+func (rig *lawRig) measure(way, pattern string, args [][]byte) {
 	rig.t.Helper()
 	rig.judge(way+": "+pattern, func() cost {
 		rig.fill()
-		defer rig.changed(row, pattern)
 		return rig.once(way, args)
 	})
-}
-
-// changed notes which values the request may have changed: those that it names, or all if it is about all keys.
-func (rig *lawRig) changed(row *command.Command, pattern string) {
-	switch {
-	case row.Flags&command.Write == 0 && !row.IsScript():
-	case plans[row.ID].keys == allKeys && !row.IsScript():
-		rig.stale = nil
-	default:
-		for key := range bigOfLaw {
-			rig.stale[key] = rig.stale[key] || strings.Contains(pattern, key)
-		}
-		for key := range stringsOfLaw {
-			isNumber := key == "{k}200" || key == "{k}240"
-			rig.stale[key] = rig.stale[key] || strings.Contains(pattern, key) || isNumber && strings.Contains(pattern, "{k}#")
-		}
-	}
 }
 
 // judge compares the best of a few measurements with the law.

@@ -72,9 +72,7 @@ func hitRatios(t *testing.T, next func() uint64, size func(uint64) int) (got, wa
 // TestHitRatio keeps eviction about as good as exact LRU, for one size of values and for many,
 // which share the memory.
 func TestHitRatio(t *testing.T) {
-	if raceDetector {
-		t.Skip("one goroutine, for seconds")
-	}
+	oneGoroutine(t)
 	run := func(name string, next func() uint64, size func(uint64) int, less float64) {
 		got, want := hitRatios(t, next, size)
 		t.Logf("%s: %.4f, exact LRU %.4f", name, got, want)
