@@ -62,14 +62,20 @@ const (
 	java   = "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp bin/clients/java:bin/clients/java/lib/* Main "
 )
 
-// clientSteps is the scenario of all client libraries.
-var clientSteps = []string{
-	"connect", "get-or-set", "many", "delete", "scan", "rate-limit", "lock", "pipeline",
-	"hash", "set", "sorted-set", "list", "geo", "reconnect",
+// clientSteps is the scenario of all client libraries. more names the steps in it that not all of them have.
+func clientSteps(more ...string) (steps []string) {
+	optional := []string{"transaction", "script", "shard-publish", "tracking"}
+	for _, step := range []string{
+		"connect", "get-or-set", "many", "delete", "scan", "rate-limit", "lock", "pipeline",
+		"hash", "set", "sorted-set", "list", "geo",
+		"transaction", "script", "publish", "shard-publish", "blocking", "tracking", "reconnect",
+	} {
+		if !slices.Contains(optional, step) || slices.Contains(more, step) {
+			steps = append(steps, step)
+		}
+	}
+	return steps
 }
-
-// debianSteps is what the clients of Ruby and PHP do.
-var debianSteps = slices.Concat(clientSteps[:len(clientSteps)-1], []string{"transaction", "script", "publish", "reconnect"})
 
 // streamSteps is what consumers of streams do.
 var streamSteps = []string{"create", "consume", "claim", "info", "trim", "reconnect"}
@@ -81,34 +87,34 @@ var groupSteps = []string{"create", "consume", "claim", "replace"}
 var listeningSteps = []string{"create", "consume", "claim", "publish", "script", "replace"}
 
 var programs = []program{
-	{"go-redis", "Go", "bin/clients/go go-redis", clientSteps},
-	{"rueidis", "Go", "bin/clients/go rueidis", clientSteps},
-	{"redigo", "Go", "bin/clients/go redigo", clientSteps},
-	{"radix", "Go", "bin/clients/go radix", clientSteps},
+	{"go-redis", "Go", "bin/clients/go go-redis", clientSteps("shard-publish", "tracking")},
+	{"rueidis", "Go", "bin/clients/go rueidis", clientSteps("shard-publish", "tracking")},
+	{"redigo", "Go", "bin/clients/go redigo", clientSteps()},
+	{"radix", "Go", "bin/clients/go radix", clientSteps()},
 	{"go-redis/cache", "Go", "bin/clients/go go-redis-cache",
 		[]string{"get-or-set", "once", "local", "delete", "reconnect"}},
 	{"go-redis's streams", "Go", "bin/clients/go go-redis-streams", streamSteps},
-	{"redis-py", "Python", python + "redis_sync.py", clientSteps},
-	{"redis-py asyncio", "Python", python + "redis_asyncio.py", clientSteps},
-	{"redis-py Sentinel", "Python", python + "redis_sentinel.py", clientSteps},
+	{"redis-py", "Python", python + "redis_sync.py", clientSteps("shard-publish", "tracking")},
+	{"redis-py asyncio", "Python", python + "redis_asyncio.py", clientSteps("shard-publish")},
+	{"redis-py Sentinel", "Python", python + "redis_sentinel.py", clientSteps("shard-publish")},
 	{"redis-py's Lock", "Python", python + "redis_lock.py", []string{"lock", "reconnect"}},
 	{"redis-py's streams", "Python", python + "redis_streams.py", streamSteps},
 	{"Django's cache", "Python", python + "django_cache.py",
 		[]string{"get-or-set", "many", "delete", "rate-limit", "reconnect", "clear"}},
-	{"node-redis", "Node", "node bin/clients/node/node_redis.js", clientSteps},
-	{"ioredis", "Node", "node bin/clients/node/ioredis.js", clientSteps},
+	{"node-redis", "Node", "node bin/clients/node/node_redis.js", clientSteps("shard-publish", "tracking")},
+	{"ioredis", "Node", "node bin/clients/node/ioredis.js", clientSteps("shard-publish")},
 	{"connect-redis", "Node", "node bin/clients/node/connect_redis.js",
 		[]string{"session", "list", "reconnect", "clear"}},
-	{"Jedis", "Java", java + "jedis", clientSteps},
-	{"Lettuce", "Java", java + "lettuce", clientSteps},
+	{"Jedis", "Java", java + "jedis", clientSteps("tracking")},
+	{"Lettuce", "Java", java + "lettuce", clientSteps("shard-publish", "tracking")},
 	{"Spring Data Redis cache", "Java", java + "spring-cache",
 		[]string{"get-or-set", "put", "evict", "reconnect", "clear"}},
-	{"redis-rb", "Ruby", ruby + "redis_rb.rb", debianSteps},
-	{"phpredis", "PHP", php + "phpredis.php", debianSteps},
-	{"predis", "PHP", php + "predis.php", debianSteps},
-	{"redis-rs", "Rust", "bin/clients/rust/debug/clients", clientSteps},
-	{"hiredis", "C", "bin/clients/hiredis", clientSteps},
-	{"redis-cli", "tools", "test/clients/tools/redis-cli", clientSteps},
+	{"redis-rb", "Ruby", ruby + "redis_rb.rb", clientSteps("transaction", "script")},
+	{"phpredis", "PHP", php + "phpredis.php", clientSteps("transaction", "script")},
+	{"predis", "PHP", php + "predis.php", clientSteps("transaction", "script")},
+	{"redis-rs", "Rust", "bin/clients/rust/debug/clients", clientSteps("tracking")},
+	{"hiredis", "C", "bin/clients/hiredis", clientSteps("shard-publish", "tracking")},
+	{"redis-cli", "tools", "test/clients/tools/redis-cli", clientSteps("shard-publish", "tracking")},
 	{"redis-benchmark", "tools", "test/clients/tools/redis-benchmark", []string{"run", "reconnect"}},
 }
 

@@ -9,11 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TTL = 100, PIPELINED = 500, RECONNECT_SECONDS = 20, KEY_BYTES = 64 };
+enum { TTL = 100, PIPELINED = 500, RECONNECT_SECONDS = 20, KEY_BYTES = 64, SENT = 20, HEARD_SECONDS = 10 };
 
 static const char VALUE[] = "computed\r\n"; /* with its final zero byte */
 
 static redisContext *c;
+static char *host; /* the proxy's address */
+static int port;
 static char failure[512]; /* why the running step has failed */
 
 static bool fail(const char *format, ...) {
@@ -240,6 +242,150 @@ static bool geo(void) {
                       "Catania", "Palermo");
 }
 
+/* Another connection, whose replies come soon. NULL for none. */
+static redisContext *another(void) {
+    redisContext *own = redisConnect(host, port);
+    struct timeval patience = {HEARD_SECONDS, 0};
+    if (own == NULL || own->err || redisSetTimeout(own, patience) != REDIS_OK) {
+        fail("connecting again: %s", own ? own->errstr : "no memory");
+        redisFree(own);
+        return NULL;
+    }
+    return own;
+}
+
+/* The next reply, or message. */
+static redisReply *next(redisContext *own) {
+    void *r = NULL;
+    redisGetReply(own, &r);
+    return r;
+}
+
+/* Takes the reply to a subscription, the first of its connection. */
+static bool subscribed(redisReply *r, const char *kind, const char *name) {
+    bool ok = r != NULL && r->type == REDIS_REPLY_ARRAY && r->elements == 3 &&
+              is_bytes(r->element[0], kind, strlen(kind)) && is_bytes(r->element[1], name, strlen(name)) &&
+              r->element[2]->integer == 1;
+    freeReplyObject(r);
+    return ok || fail("%s of %s is not confirmed", kind, name);
+}
+
+static bool publish(void) {
+    redisContext *plain = another(), *matching = another();
+    bool ok = plain != NULL && matching != NULL &&
+              subscribed(redisCommand(plain, "SUBSCRIBE hiredis:news"), "subscribe", "hiredis:news") &&
+              subscribed(redisCommand(matching, "PSUBSCRIBE hiredis:ne*"), "psubscribe", "hiredis:ne*");
+    for (int i = 0; ok && i < SENT; i++) {
+        ok = want_integer(redisCommand(c, "PUBLISH hiredis:news message%d", i), 2, 2);
+    }
+    for (int i = 0; ok && i < SENT; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "message%d", i);
+        ok = want_texts(next(plain), 3, "message", "hiredis:news", text) &&
+             want_texts(next(matching), 4, "pmessage", "hiredis:ne*", "hiredis:news", text);
+    }
+    redisFree(plain);
+    redisFree(matching);
+    return ok;
+}
+
+/* Who listens to a channel of a shard channel's name hears other messages. */
+static bool shard_publish(void) {
+    redisContext *shard = another(), *plain = another();
+    bool ok = shard != NULL && plain != NULL &&
+              subscribed(redisCommand(shard, "SSUBSCRIBE hiredis:shard"), "ssubscribe", "hiredis:shard") &&
+              subscribed(redisCommand(plain, "SUBSCRIBE hiredis:shard"), "subscribe", "hiredis:shard") &&
+              want_integer(redisCommand(c, "SPUBLISH hiredis:shard one"), 1, 1) &&
+              want_integer(redisCommand(c, "PUBLISH hiredis:shard two"), 1, 1) &&
+              want_integer(redisCommand(c, "SPUBLISH hiredis:shard three"), 1, 1) &&
+              want_texts(next(shard), 3, "smessage", "hiredis:shard", "one") &&
+              want_texts(next(shard), 3, "smessage", "hiredis:shard", "three") &&
+              want_texts(next(plain), 3, "message", "hiredis:shard", "two");
+    redisFree(shard);
+    redisFree(plain);
+    return ok;
+}
+
+/* Sends a command that waits. Returns when its client is blocked. */
+static bool blocks(redisContext *own, const char *command) {
+    int done = 0;
+    redisAppendCommand(own, command);
+    while (!done) {
+        if (redisBufferWrite(own, &done) != REDIS_OK) {
+            return fail("%s: %s", command, own->errstr);
+        }
+    }
+    for (time_t end = time(NULL) + HEARD_SECONDS; time(NULL) < end; usleep(20000)) {
+        redisReply *r = redisCommand(c, "INFO clients");
+        bool blocked = r != NULL && r->str != NULL && strstr(r->str, "\r\nblocked_clients:1\r\n") != NULL;
+        freeReplyObject(r);
+        if (blocked) {
+            return true;
+        }
+    }
+    return fail("%s does not block", command);
+}
+
+/* Pops an empty list until the time is up, and then what another connection pushes. */
+static bool blocking(void) {
+    redisContext *own = another();
+    bool ok = own != NULL && want_nil(redisCommand(own, "BLPOP hiredis:none 0.1")) &&
+              blocks(own, "BLPOP hiredis:none hiredis:{wait}:queue 10") &&
+              want_integer(redisCommand(c, "RPUSH hiredis:{wait}:queue a"), 1, 1) &&
+              want_texts(next(own), 2, "hiredis:{wait}:queue", "a") &&
+              blocks(own, "BLMOVE hiredis:{wait}:queue hiredis:{wait}:done LEFT RIGHT 10") &&
+              want_integer(redisCommand(c, "RPUSH hiredis:{wait}:queue b c"), 2, 2) && want_text(next(own), "b") &&
+              want_texts(redisCommand(c, "LRANGE hiredis:{wait}:queue 0 -1"), 1, "c") &&
+              want_texts(redisCommand(c, "LRANGE hiredis:{wait}:done 0 -1"), 1, "b") &&
+              blocks(own, "BZPOPMIN hiredis:waited 10") &&
+              want_integer(redisCommand(c, "ZADD hiredis:waited 1.5 Ada"), 1, 1) &&
+              want_texts(next(own), 3, "hiredis:waited", "Ada", "1.5");
+    redisFree(own);
+    return ok;
+}
+
+/* Waits for an invalidation of the key. Any may be told besides, and NULL stands for all keys. */
+static bool invalidated(redisContext *ear, const char *key) {
+    for (;;) {
+        redisReply *r = next(ear);
+        if (r == NULL || r->type != REDIS_REPLY_ARRAY || r->elements != 3) {
+            freeReplyObject(r);
+            return fail("no invalidation: %s", ear->errstr);
+        }
+        redisReply *keys = r->element[2];
+        bool all = keys->type == REDIS_REPLY_NIL, found = all;
+        for (size_t i = 0; !all && i < keys->elements; i++) {
+            found |= is_bytes(keys->element[i], key, strlen(key));
+        }
+        freeReplyObject(r);
+        if (found) {
+            return true;
+        }
+    }
+}
+
+/* This version has no RESP3: another connection hears the invalidations, as with RESP2. */
+static bool tracking(void) {
+    redisContext *reader = another(), *ear = another();
+    redisReply *id = ear ? redisCommand(ear, "CLIENT ID") : NULL;
+    const char *channel = "__redis__:invalidate";
+    bool ok = reader != NULL && id != NULL && want_text(redisCommand(c, "SET hiredis:tracked value0"), "OK") &&
+              subscribed(redisCommand(ear, "SUBSCRIBE %s", channel), "subscribe", channel) &&
+              want_text(redisCommand(reader, "CLIENT TRACKING ON REDIRECT %lld", id->integer), "OK");
+    for (int i = 0; ok && i < 5; i++) {
+        char old[16], new[16];
+        snprintf(old, sizeof old, "value%d", i);
+        snprintf(new, sizeof new, "value%d", i + 1);
+        ok = want_text(redisCommand(reader, "GET hiredis:tracked"), old) &&
+             want_text(redisCommand(c, "SET hiredis:tracked %s", new), "OK") &&
+             invalidated(ear, "hiredis:tracked") && want_text(redisCommand(reader, "GET hiredis:tracked"), new);
+    }
+    freeReplyObject(id);
+    redisFree(reader);
+    redisFree(ear);
+    return ok;
+}
+
 /* Has the proxy restarted. */
 static bool reconnect(void) {
     puts("restart");
@@ -256,15 +402,17 @@ static bool reconnect(void) {
 }
 
 int main(int argc, char **argv) {
-    char *port = argc == 2 ? strchr(argv[1], ':') : NULL;
-    if (port == NULL) {
+    char *colon = argc == 2 ? strchr(argv[1], ':') : NULL;
+    if (colon == NULL) {
         fprintf(stderr, "usage: hiredis HOST:PORT\n");
         return 2;
     }
-    *port++ = 0;
+    *colon = 0;
+    host = argv[1];
+    port = atoi(colon + 1);
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("version %d.%d.%d\n", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
-    c = redisConnect(argv[1], atoi(port));
+    c = redisConnect(host, port);
     if (c == NULL || c->err) {
         printf("FAIL connect: %s\n", c ? c->errstr : "no memory");
         return 0;
@@ -282,6 +430,10 @@ int main(int argc, char **argv) {
     report("sorted-set", sorted_set);
     report("list", list);
     report("geo", geo);
+    report("publish", publish);
+    report("shard-publish", shard_publish);
+    report("blocking", blocking);
+    report("tracking", tracking);
     report("reconnect", reconnect);
     redisFree(c);
     return 0;

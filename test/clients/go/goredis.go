@@ -185,3 +185,60 @@ func (g goRedis) near(ctx context.Context, key string, longitude, latitude, radi
 		Longitude: longitude, Latitude: latitude, Radius: radius, RadiusUnit: "km", Sort: "ASC",
 	}).Result()
 }
+
+func (g goRedis) listen(ctx context.Context, how listening, name string, hear func(message)) error {
+	subscribe := map[listening]func(context.Context, ...string) *redis.PubSub{
+		toChannel: g.c.Subscribe, toPattern: g.c.PSubscribe, toShard: g.c.SSubscribe,
+	}[how]
+	s := subscribe(ctx, name)
+	if _, err := s.ReceiveTimeout(ctx, messageTimeout); err != nil {
+		return err
+	}
+	go func() {
+		for m := range s.Channel() {
+			hear(message{m.Pattern, m.Channel, m.Payload})
+		}
+	}()
+	return nil
+}
+
+func (g goRedis) publish(ctx context.Context, channel, text string) (int64, error) {
+	return g.c.Publish(ctx, channel, text).Result()
+}
+
+func (g goRedis) publishToShard(ctx context.Context, channel, text string) (int64, error) {
+	return g.c.SPublish(ctx, channel, text).Result()
+}
+
+func (g goRedis) popFirst(ctx context.Context, keys []string, timeout time.Duration) ([]string, error) {
+	popped, err := g.c.BLPop(ctx, timeout, keys...).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	return popped, err
+}
+
+func (g goRedis) awaitMove(ctx context.Context, from, to string, timeout time.Duration) (string, error) {
+	return g.c.BLMove(ctx, from, to, "LEFT", "RIGHT", timeout).Result()
+}
+
+func (g goRedis) awaitLowest(ctx context.Context, key string, timeout time.Duration) (string, scored, error) {
+	z, err := g.c.BZPopMin(ctx, timeout, key).Result()
+	if err != nil {
+		return "", scored{}, err
+	}
+	return z.Key, scored{z.Member.(string), z.Score}, nil
+}
+
+func (g goRedis) info(ctx context.Context) (string, error) { return g.c.Info(ctx, "clients").Result() }
+
+func (g goRedis) openCache(ctx context.Context) (func(key string) (string, bool, error), error) {
+	c := redis.NewClient(&redis.Options{
+		Addr: g.c.Options().Addr, ClientSideCacheConfig: &redis.ClientSideCacheConfig{MaxEntries: 100},
+	})
+	return func(key string) (string, bool, error) {
+		hits := c.CSCStats().Hits
+		value, err := c.Get(ctx, key).Result()
+		return value, c.CSCStats().Hits > hits, err
+	}, nil
+}

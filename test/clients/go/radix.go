@@ -3,16 +3,20 @@ package main
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mediocregopher/radix/v4"
 )
 
-type radixPool struct{ c radix.Client }
+type radixPool struct {
+	c    radix.Client
+	addr string
+}
 
 func openRadix(ctx context.Context, addr string) (client, error) {
 	c, err := (radix.PoolConfig{}).New(ctx, "tcp", addr)
-	return radixPool{c}, err
+	return radixPool{c, addr}, err
 }
 
 func (r radixPool) ping(ctx context.Context) error { return r.c.Do(ctx, radix.Cmd(nil, "PING")) }
@@ -212,4 +216,67 @@ func (r radixPool) near(
 	err = r.c.Do(ctx, radix.FlatCmd(&names, "GEOSEARCH", key,
 		"FROMLONLAT", longitude, latitude, "BYRADIUS", radius, "km", "ASC"))
 	return names, err
+}
+
+// listen also publishes to itself until it hears that, because this library does not wait for the server's
+// confirmation.
+func (r radixPool) listen(ctx context.Context, how listening, name string, hear func(message)) error {
+	c, err := radix.Dial(ctx, "tcp", r.addr)
+	if err != nil {
+		return err
+	}
+	s, probed := radix.PubSubConfig{}.New(c), name
+	if how == toPattern {
+		probed = strings.TrimSuffix(name, "*")
+		err = s.PSubscribe(ctx, name)
+	} else {
+		err = s.Subscribe(ctx, name)
+	}
+	if err != nil {
+		return err
+	}
+	err = untilItWorks(func() error {
+		n, err := r.publish(ctx, probed, "probe")
+		return want("listeners", n, 1, err)
+	})
+	go func() {
+		for m, err := s.Next(ctx); err == nil; m, err = s.Next(ctx) {
+			if text := string(m.Message); text != "probe" {
+				hear(message{m.Pattern, m.Channel, text})
+			}
+		}
+	}()
+	return err
+}
+
+func (r radixPool) publish(ctx context.Context, channel, text string) (n int64, err error) {
+	err = r.c.Do(ctx, radix.Cmd(&n, "PUBLISH", channel, text))
+	return n, err
+}
+
+func (r radixPool) popFirst(ctx context.Context, keys []string, timeout time.Duration) (popped []string, err error) {
+	err = r.c.Do(ctx, radix.FlatCmd(&radix.Maybe{Rcv: &popped}, "BLPOP", keys, timeout.Seconds()))
+	return popped, err
+}
+
+// awaitMove takes a connection for itself: this library knows BLPOP and BZPOPMIN for commands that block, and BLMOVE
+// not.
+func (r radixPool) awaitMove(ctx context.Context, from, to string, timeout time.Duration) (moved string, err error) {
+	err = r.c.Do(ctx, radix.WithConn(from, func(ctx context.Context, c radix.Conn) error {
+		return c.Do(ctx, radix.FlatCmd(&moved, "BLMOVE", from, to, "LEFT", "RIGHT", timeout.Seconds()))
+	}))
+	return moved, err
+}
+
+func (r radixPool) awaitLowest(
+	ctx context.Context, key string, timeout time.Duration,
+) (from string, lowest scored, err error) {
+	popped := radix.Tuple{&from, &lowest.member, &lowest.score}
+	err = r.c.Do(ctx, radix.FlatCmd(&popped, "BZPOPMIN", key, timeout.Seconds()))
+	return from, lowest, err
+}
+
+func (r radixPool) info(ctx context.Context) (text string, err error) {
+	err = r.c.Do(ctx, radix.Cmd(&text, "INFO", "clients"))
+	return text, err
 }

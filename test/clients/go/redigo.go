@@ -214,3 +214,56 @@ func (r redigo) near(_ context.Context, key string, longitude, latitude, radius 
 	return redis.Strings(r.do("GEOSEARCH", key,
 		"FROMLONLAT", longitude, latitude, "BYRADIUS", radius, "km", "ASC"))
 }
+
+func (r redigo) listen(_ context.Context, how listening, name string, hear func(message)) error {
+	s := redis.PubSubConn{Conn: r.pool.Get()}
+	subscribe := s.Subscribe
+	if how == toPattern {
+		subscribe = s.PSubscribe
+	}
+	if err := subscribe(name); err != nil {
+		return err
+	}
+	if err, failed := s.ReceiveWithTimeout(messageTimeout).(error); failed { // else it is the confirmation
+		return err
+	}
+	go func() {
+		for {
+			switch m := s.ReceiveWithTimeout(0).(type) { // without a limit
+			case redis.Message:
+				hear(message{m.Pattern, m.Channel, string(m.Data)})
+			case error:
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+func (r redigo) publish(_ context.Context, channel, text string) (int64, error) {
+	return redis.Int64(r.do("PUBLISH", channel, text))
+}
+
+func (r redigo) popFirst(_ context.Context, keys []string, timeout time.Duration) ([]string, error) {
+	popped, err := redis.Strings(r.do("BLPOP", redis.Args{}.AddFlat(keys).Add(timeout.Seconds())...))
+	if errors.Is(err, redis.ErrNil) {
+		return nil, nil
+	}
+	return popped, err
+}
+
+func (r redigo) awaitMove(_ context.Context, from, to string, timeout time.Duration) (string, error) {
+	return redis.String(r.do("BLMOVE", from, to, "LEFT", "RIGHT", timeout.Seconds()))
+}
+
+func (r redigo) awaitLowest(
+	_ context.Context, key string, timeout time.Duration,
+) (from string, lowest scored, err error) {
+	popped, err := redis.Values(r.do("BZPOPMIN", key, timeout.Seconds()))
+	if err == nil {
+		_, err = redis.Scan(popped, &from, &lowest.member, &lowest.score)
+	}
+	return from, lowest, err
+}
+
+func (r redigo) info(context.Context) (string, error) { return redis.String(r.do("INFO", "clients")) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -10,12 +11,15 @@ import (
 
 // A proxy answers CLUSTER SLOTS like a single node that has all slots. So rueidis takes it for a
 // cluster and refuses commands of several slots; it offers helpers for them.
-type rueidisClient struct{ c rueidis.Client }
+type rueidisClient struct {
+	c    rueidis.Client
+	addr string
+}
 
 // openRueidis keeps the defaults: rueidis tracks what it caches.
 func openRueidis(_ context.Context, addr string) (client, error) {
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
-	return rueidisClient{c}, err
+	return rueidisClient{c, addr}, err
 }
 
 func (r rueidisClient) ping(ctx context.Context) error {
@@ -231,4 +235,70 @@ func (r rueidisClient) near(
 		names = append(names, f.Name)
 	}
 	return names, err
+}
+
+func (r rueidisClient) listen(ctx context.Context, how listening, name string, hear func(message)) error {
+	subscribe := map[listening]rueidis.Completed{
+		toChannel: r.c.B().Subscribe().Channel(name).Build(),
+		toPattern: r.c.B().Psubscribe().Pattern(name).Build(),
+		toShard:   r.c.B().Ssubscribe().Channel(name).Build(),
+	}[how]
+	answer := make(chan error, 1)
+	say := func(err error) {
+		select {
+		case answer <- err:
+		default: // it is not the first
+		}
+	}
+	ctx = rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { say(nil) })
+	go func() {
+		say(r.c.Receive(ctx, subscribe, func(m rueidis.PubSubMessage) { hear(message{m.Pattern, m.Channel, m.Message}) }))
+	}()
+	return <-answer
+}
+
+func (r rueidisClient) publish(ctx context.Context, channel, text string) (int64, error) {
+	return r.c.Do(ctx, r.c.B().Publish().Channel(channel).Message(text).Build()).AsInt64()
+}
+
+func (r rueidisClient) publishToShard(ctx context.Context, channel, text string) (int64, error) {
+	return r.c.Do(ctx, r.c.B().Spublish().Channel(channel).Message(text).Build()).AsInt64()
+}
+
+func (r rueidisClient) popFirst(ctx context.Context, keys []string, timeout time.Duration) ([]string, error) {
+	popped, err := r.c.Do(ctx, r.c.B().Blpop().Key(keys...).Timeout(timeout.Seconds()).Build()).AsStrSlice()
+	if rueidis.IsRedisNil(err) {
+		return nil, nil
+	}
+	return popped, err
+}
+
+func (r rueidisClient) awaitMove(ctx context.Context, from, to string, timeout time.Duration) (string, error) {
+	c := r.c.B().Blmove().Source(from).Destination(to).Left().Right().Timeout(timeout.Seconds()).Build()
+	return r.c.Do(ctx, c).ToString()
+}
+
+func (r rueidisClient) awaitLowest(ctx context.Context, key string, timeout time.Duration) (string, scored, error) {
+	popped, err := r.c.Do(ctx, r.c.B().Bzpopmin().Key(key).Timeout(timeout.Seconds()).Build()).ToArray()
+	if err != nil || len(popped) != 3 {
+		return "", scored{}, fmt.Errorf("%d elements, %w", len(popped), err)
+	}
+	from, _ := popped[0].ToString()
+	member, _ := popped[1].ToString()
+	score, err := popped[2].AsFloat64()
+	return from, scored{member, score}, err
+}
+
+func (r rueidisClient) info(ctx context.Context) (string, error) {
+	return r.c.Do(ctx, r.c.B().Info().Section("clients").Build()).ToString()
+}
+
+// openCache caches in a client of its own, so that another connection changes the keys.
+func (r rueidisClient) openCache(ctx context.Context) (func(key string) (string, bool, error), error) {
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{r.addr}})
+	return func(key string) (string, bool, error) {
+		reply := c.DoCache(ctx, c.B().Get().Key(key).Cache(), ttl)
+		value, err := reply.ToString()
+		return value, reply.IsCacheHit(), err
+	}, err
 }

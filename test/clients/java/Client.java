@@ -71,4 +71,39 @@ interface Client {
 
     /** The names within a radius in kilometres, the nearest first. */
     List<String> near(String key, double longitude, double latitude, double radius);
+
+    /** Hears the channel and the text of a message, behind the pattern if it has subscribed to one. */
+    interface Listener {
+        void hear(String... words);
+    }
+
+    /** Subscribes on a connection of its own, which stays open. Returns when the server has confirmed. */
+    void subscribe(String channel, Listener listener) throws Exception;
+
+    void psubscribe(String pattern, Listener listener) throws Exception;
+
+    long publish(String channel, String text);
+
+    /** BLPOP: the key and the item, or null when the time is up, which is in seconds. */
+    List<String> popFirst(double timeout, String... keys);
+
+    /** BLMOVE. */
+    String awaitMove(String from, String to, double timeout);
+
+    /** BZPOPMIN: the key, the member and its score. */
+    List<String> awaitLowest(String key, double timeout);
+
+    /** The section that has the number of blocked clients. */
+    String info();
+
+    /** A library's client-side cache. */
+    interface Cache {
+        String get(String key);
+
+        /** Whether the next get finds the key in the cache. It may read the key. */
+        boolean has(String key);
+    }
+
+    /** Opens a cache, whose connection is another one than those of the other methods. */
+    Cache openCache();
 }

@@ -4,24 +4,35 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.Consumer;
 import redis.clients.jedis.AbstractPipeline;
 import redis.clients.jedis.AbstractTransaction;
+import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.JedisPubSub;
 import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.ScanIteration;
 import redis.clients.jedis.args.GeoUnit;
 import redis.clients.jedis.args.ListDirection;
+import redis.clients.jedis.csc.CacheConfig;
+import redis.clients.jedis.exceptions.JedisConnectionException;
 import redis.clients.jedis.params.GeoSearchParam;
 import redis.clients.jedis.params.ScanParams;
 import redis.clients.jedis.params.SetParams;
 import redis.clients.jedis.params.ZRangeParams;
 import redis.clients.jedis.resps.GeoRadiusResponse;
 import redis.clients.jedis.resps.ScanResult;
+import redis.clients.jedis.resps.Tuple;
+import redis.clients.jedis.util.KeyValue;
 
 final class JedisClient implements Client {
+    private final HostAndPort address;
     private final RedisClient jedis;
 
     JedisClient(String host, int port) {
+        address = new HostAndPort(host, port);
         jedis = RedisClient.create(host, port);
     }
 
@@ -182,5 +193,96 @@ final class JedisClient implements Client {
         GeoSearchParam search = GeoSearchParam.geoSearchParam()
                 .fromLonLat(longitude, latitude).byRadius(radius, GeoUnit.KM).asc();
         return jedis.geosearch(key, search).stream().map(GeoRadiusResponse::getMemberByString).toList();
+    }
+
+    /** The library's thread is the one that subscribes. */
+    private static final class Subscriber extends JedisPubSub {
+        private final Listener listener;
+        private final CountDownLatch confirmed = new CountDownLatch(1);
+
+        Subscriber(Listener listener) {
+            this.listener = listener;
+        }
+
+        void start(Consumer<JedisPubSub> subscribe) throws InterruptedException {
+            Thread thread = new Thread(() -> {
+                try {
+                    subscribe.accept(this);
+                } catch (JedisConnectionException e) {
+                    System.err.println(e); // the proxy restarts
+                }
+            });
+            thread.setDaemon(true);
+            thread.start();
+            confirmed.await();
+        }
+
+        @Override
+        public void onSubscribe(String channel, int count) {
+            confirmed.countDown();
+        }
+
+        @Override
+        public void onPSubscribe(String pattern, int count) {
+            confirmed.countDown();
+        }
+
+        @Override
+        public void onMessage(String channel, String text) {
+            listener.hear(channel, text);
+        }
+
+        @Override
+        public void onPMessage(String pattern, String channel, String text) {
+            listener.hear(pattern, channel, text);
+        }
+    }
+
+    public void subscribe(String channel, Listener listener) throws InterruptedException {
+        new Subscriber(listener).start(s -> jedis.subscribe(s, channel));
+    }
+
+    public void psubscribe(String pattern, Listener listener) throws InterruptedException {
+        new Subscriber(listener).start(s -> jedis.psubscribe(s, pattern));
+    }
+
+    public long publish(String channel, String text) {
+        return jedis.publish(channel, text);
+    }
+
+    public List<String> popFirst(double timeout, String... keys) {
+        KeyValue<String, String> popped = jedis.blpop(timeout, keys);
+        return popped == null ? null : List.of(popped.getKey(), popped.getValue());
+    }
+
+    public String awaitMove(String from, String to, double timeout) {
+        return jedis.blmove(from, to, ListDirection.LEFT, ListDirection.RIGHT, timeout);
+    }
+
+    public List<String> awaitLowest(String key, double timeout) {
+        KeyValue<String, Tuple> popped = jedis.bzpopmin(timeout, key);
+        Tuple lowest = popped.getValue();
+        return List.of(popped.getKey(), lowest.getElement(), String.valueOf(lowest.getScore()));
+    }
+
+    public String info() {
+        return jedis.info("clients");
+    }
+
+    public Cache openCache() {
+        RedisClient caching = RedisClient.builder().hostAndPort(address)
+                .clientConfig(DefaultJedisClientConfig.builder().resp3().build())
+                .cacheConfig(CacheConfig.builder().maxSize(100).build()).build();
+        return new Cache() {
+            public String get(String key) {
+                return caching.get(key);
+            }
+
+            public boolean has(String key) {
+                long hits = caching.getCache().getStats().getHitCount();
+                caching.get(key);
+                return caching.getCache().getStats().getHitCount() > hits;
+            }
+        };
     }
 }

@@ -10,24 +10,37 @@ import io.lettuce.core.RedisFuture;
 import io.lettuce.core.ScanArgs;
 import io.lettuce.core.ScanCursor;
 import io.lettuce.core.ScanIterator;
+import io.lettuce.core.ScoredValue;
 import io.lettuce.core.SetArgs;
+import io.lettuce.core.TrackingArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
 import io.lettuce.core.api.sync.RedisCommands;
+import io.lettuce.core.pubsub.RedisPubSubAdapter;
+import io.lettuce.core.pubsub.StatefulRedisPubSubConnection;
+import io.lettuce.core.pubsub.api.sync.RedisPubSubCommands;
+import io.lettuce.core.support.caching.CacheAccessor;
+import io.lettuce.core.support.caching.CacheFrontend;
+import io.lettuce.core.support.caching.ClientSideCaching;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
-final class LettuceClient implements Client {
+final class LettuceClient implements Client, ShardClient {
+    private final RedisClient client;
     private final StatefulRedisConnection<String, String> connection;
     private final RedisCommands<String, String> commands;
+    private final RedisCommands<String, String> waiting; // of a connection that may be blocked
 
     LettuceClient(String host, int port) {
-        connection = RedisClient.create("redis://" + host + ":" + port).connect();
+        client = RedisClient.create("redis://" + host + ":" + port);
+        connection = client.connect();
         commands = connection.sync();
+        waiting = client.connect().sync();
     }
 
     public String ping() {
@@ -195,5 +208,81 @@ final class LettuceClient implements Client {
         return commands.geosearch(key, GeoSearch.fromCoordinates(longitude, latitude),
                 GeoSearch.byRadius(radius, GeoArgs.Unit.km), new GeoArgs().asc())
                 .stream().map(GeoWithin::getMember).toList();
+    }
+
+    /** Opens a connection for a listener. */
+    private RedisPubSubCommands<String, String> listening(Listener listener) {
+        StatefulRedisPubSubConnection<String, String> own = client.connectPubSub();
+        own.addListener(new RedisPubSubAdapter<>() {
+            @Override
+            public void message(String channel, String text) {
+                listener.hear(channel, text);
+            }
+
+            @Override
+            public void message(String pattern, String channel, String text) {
+                listener.hear(pattern, channel, text);
+            }
+
+            @Override
+            public void smessage(String channel, String text) {
+                listener.hear(channel, text);
+            }
+        });
+        return own.sync();
+    }
+
+    public void subscribe(String channel, Listener listener) {
+        listening(listener).subscribe(channel);
+    }
+
+    public void psubscribe(String pattern, Listener listener) {
+        listening(listener).psubscribe(pattern);
+    }
+
+    public void ssubscribe(String channel, Listener listener) {
+        listening(listener).ssubscribe(channel);
+    }
+
+    public long publish(String channel, String text) {
+        return commands.publish(channel, text);
+    }
+
+    public long spublish(String channel, String text) {
+        return commands.spublish(channel, text);
+    }
+
+    public List<String> popFirst(double timeout, String... keys) {
+        KeyValue<String, String> popped = waiting.blpop(timeout, keys);
+        return popped == null ? null : List.of(popped.getKey(), popped.getValue());
+    }
+
+    public String awaitMove(String from, String to, double timeout) {
+        return waiting.blmove(from, to, LMoveArgs.Builder.leftRight(), timeout);
+    }
+
+    public List<String> awaitLowest(String key, double timeout) {
+        KeyValue<String, ScoredValue<String>> popped = waiting.bzpopmin(timeout, key);
+        ScoredValue<String> lowest = popped.getValue();
+        return List.of(popped.getKey(), lowest.getValue(), String.valueOf(lowest.getScore()));
+    }
+
+    public String info() {
+        return commands.info("clients");
+    }
+
+    public Cache openCache() {
+        Map<String, String> kept = new ConcurrentHashMap<>();
+        CacheFrontend<String, String> caching = ClientSideCaching.enable(
+                CacheAccessor.forMap(kept), client.connect(), TrackingArgs.Builder.enabled());
+        return new Cache() {
+            public String get(String key) {
+                return caching.get(key);
+            }
+
+            public boolean has(String key) {
+                return kept.containsKey(key);
+            }
+        };
     }
 }

@@ -33,6 +33,13 @@ final class Scenario {
         Report.step("sorted-set", this::sortedSet);
         Report.step("list", this::list);
         Report.step("geo", this::geo);
+        Messages messages = new Messages(client, prefix);
+        Report.step("publish", messages::publish);
+        if (client instanceof ShardClient shards) {
+            Report.step("shard-publish", () -> messages.shardPublish(shards));
+        }
+        Report.step("blocking", messages::blocking);
+        Report.step("tracking", messages::tracking);
         Report.step("reconnect", this::reconnect);
     }
 

@@ -6,6 +6,7 @@ import { printVersion, runScenario } from "./scenario.js";
 printVersion("ioredis");
 const redis = new Redis("redis://" + process.argv[2]);
 redis.on("error", () => {}); // while the proxy is away
+const waiting = redis.duplicate().on("error", () => {}); // of pops that wait
 
 async function walk(stream) {
   const found = [];
@@ -56,6 +57,28 @@ const client = {
   place: (key, towns) => redis.geoadd(key, Object.entries(towns).flatMap(([name, at]) => [...at, name])),
   apart: (key, a, b) => redis.geodist(key, a, b, "KM"),
   near: (key, [x, y], km) => redis.geosearch(key, "FROMLONLAT", x, y, "BYRADIUS", km, "KM", "ASC"),
+
+  async listen(how, name, hear) {
+    const own = redis.duplicate().on("error", () => {});
+    const event = { channel: "message", pattern: "pmessage", shard: "smessage" }[how];
+    own.on(event, (...words) => hear(words));
+    if (how === "channel") await own.subscribe(name);
+    if (how === "pattern") await own.psubscribe(name);
+    if (how === "shard") await own.ssubscribe(name);
+  },
+
+  publish: (channel, text) => redis.publish(channel, text),
+  publishToShard: (channel, text) => redis.spublish(channel, text),
+
+  popFirst: (keys, seconds) => waiting.blpop(keys, seconds),
+  awaitMove: (from, to, seconds) => waiting.blmove(from, to, "LEFT", "RIGHT", seconds),
+
+  async awaitLowest(key, seconds) {
+    const [from, member, score] = await waiting.bzpopmin(key, seconds);
+    return [from, member, Number(score)];
+  },
+
+  info: () => redis.info("clients"),
 
   async pipeline(keys) {
     const p = redis.pipeline();

@@ -1,6 +1,6 @@
 // node-redis: node node_redis.js HOST:PORT
 
-import { createClient, WatchError } from "redis";
+import { BasicClientSideCache, createClient, WatchError } from "redis";
 import { printVersion, runScenario } from "./scenario.js";
 
 printVersion("redis");
@@ -8,6 +8,7 @@ const url = "redis://" + process.argv[2];
 const redis = createClient({ url });
 redis.on("error", () => {}); // while the proxy is away
 await redis.connect();
+const waiting = await redis.duplicate().on("error", () => {}).connect(); // of pops that wait
 
 async function walk(iterator) {
   const found = [];
@@ -76,6 +77,41 @@ const client = {
     } finally {
       await own.close();
     }
+  },
+
+  async listen(how, name, hear) {
+    const own = await redis.duplicate().on("error", () => {}).connect();
+    const listener = (text, channel) => hear(how === "pattern" ? [name, channel, text] : [channel, text]);
+    if (how === "channel") await own.subscribe(name, listener);
+    if (how === "pattern") await own.pSubscribe(name, listener);
+    if (how === "shard") await own.sSubscribe(name, listener);
+  },
+
+  publish: (channel, text) => redis.publish(channel, text),
+  publishToShard: (channel, text) => redis.sPublish(channel, text),
+
+  async popFirst(keys, seconds) {
+    const popped = await waiting.blPop(keys, seconds);
+    return popped && [popped.key, popped.element];
+  },
+
+  awaitMove: (from, to, seconds) => waiting.blMove(from, to, "LEFT", "RIGHT", seconds),
+
+  async awaitLowest(key, seconds) {
+    const { key: from, value, score } = await waiting.bzPopMin(key, seconds);
+    return [from, value, score];
+  },
+
+  info: () => redis.info("clients"),
+
+  async openCache() {
+    const cache = new BasicClientSideCache();
+    const caching = await createClient({ url, RESP: 3, clientSideCache: cache }).on("error", () => {}).connect();
+    return async (key) => {
+      const hits = cache.stats().hitCount;
+      const value = await caching.get(key);
+      return [value, cache.stats().hitCount > hits];
+    };
   },
 
   async pipeline(keys) {

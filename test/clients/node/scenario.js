@@ -8,6 +8,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 export const TTL = 100;
 const PIPELINED = 500; // SETs, and as many GETs
 const WALKED = 300; // fields, and members
+const SENT = 20; // messages
+const HEARD_MS = 10_000;
+const SHORTLY = 0.1; // seconds until a pop of an empty list gives up
+const LONG = 10; // seconds for what is pushed
 const RECONNECT_MS = 20_000;
 export const WORK_MS = 60_000; // for what workers do, on a busy machine
 
@@ -90,6 +94,11 @@ export async function untilItWorks(attempt, ms = RECONNECT_MS) {
  * collections: setFields, addToField, fields, expireField, delField, walkFields; add, members, common,
  * walkMembers; rank(key, scores), raise, best(key, n), lowest; push, move, items, pop(key, n);
  * place(key, towns), apart and near(key, center, km).
+ * For messages: listen(how, name, hear), on a connection of its own, which hears [channel, text], behind the pattern
+ * if how is "pattern" and not "channel" or "shard"; publish, publishToShard(channel, text). On a connection that may be
+ * blocked: popFirst(keys, seconds), which gives [key, item] or null, awaitMove(from, to, seconds) and awaitLowest(key,
+ * seconds), which gives [key, member, score]. info says how many are blocked. openCache, if the library has a
+ * client-side cache, gives read(key), which gives the value and whether the cache had it.
  */
 export async function runScenario(client, prefix) {
   const key = (name) => `${prefix}:${name}`;
@@ -192,6 +201,73 @@ export async function runScenario(client, prefix) {
     assert.equal(Math.round(Number(await client.apart(key("towns"), "Palermo", "Catania"))), 166);
     assert.deepEqual(await client.near(key("towns"), [15, 37], 200), ["Catania", "Palermo"]);
   });
+
+  const texts = Array.from({ length: SENT }, (_, i) => "message" + i);
+
+  /** Subscribes. Returns what checks that messages are heard, each once and in order. */
+  async function listening(how, name) {
+    const heard = [];
+    await client.listen(how, name, (message) => heard.push(message));
+    return async (messages) => {
+      await untilItWorks(() => assert.ok(heard.length >= messages.length, `${heard.length} are heard`), HEARD_MS);
+      assert.deepEqual(heard, messages);
+    };
+  }
+
+  await report("publish", async () => {
+    const [channel, pattern] = [key("news"), key("ne*")];
+    const plain = await listening("channel", channel);
+    const matching = await listening("pattern", pattern);
+    for (const text of texts) assert.equal(await client.publish(channel, text), 2);
+    await plain(texts.map((text) => [channel, text]));
+    await matching(texts.map((text) => [pattern, channel, text]));
+  });
+
+  // Who listens to a channel of a shard channel's name hears other messages.
+  await report("shard-publish", async () => {
+    const channel = key("shard");
+    const shard = await listening("shard", channel);
+    const plain = await listening("channel", channel);
+    for (const text of texts) assert.equal(await client.publishToShard(channel, text), 1);
+    await shard(texts.map((text) => [channel, text]));
+    assert.equal(await client.publish(channel, "plain"), 1);
+    await plain([[channel, "plain"]]);
+  });
+
+  /** Pushes as soon as a client is blocked, and returns what that client has got. */
+  async function pushed(popped, push) {
+    await untilItWorks(async () => assert.match(await client.info(), /^blocked_clients:1\r$/m));
+    await push();
+    return popped;
+  }
+
+  // Pops of an empty list until the time is up, and then of what another connection pushes.
+  await report("blocking", async () => {
+    const [none, queue, done, board] = [key("none"), key("{wait}:queue"), key("{wait}:done"), key("waited")];
+    const begin = performance.now();
+    assert.equal(await client.popFirst([none], SHORTLY), null);
+    assert.ok(performance.now() - begin >= SHORTLY * 1000 - 1, "its time is up"); // by another clock
+    const item = client.popFirst([none, queue], LONG);
+    assert.deepEqual(await pushed(item, () => client.push(queue, ["a"])), [queue, "a"]);
+    const moved = client.awaitMove(queue, done, LONG);
+    assert.equal(await pushed(moved, () => client.push(queue, ["b", "c"])), "b");
+    assert.deepEqual([await client.items(queue), await client.items(done)], [["c"], ["b"]]);
+    const lowest = client.awaitLowest(board, LONG);
+    assert.deepEqual(await pushed(lowest, () => client.rank(board, { Ada: 1.5 })), [board, "Ada", 1.5]);
+  });
+
+  // Reads through the library's cache what another connection changes.
+  if (client.openCache) {
+    await report("tracking", async () => {
+      const read = await client.openCache();
+      for (let turn = 0; turn < 5; turn++) {
+        const value = "value" + turn;
+        await client.set(key("tracked"), value, TTL);
+        await untilItWorks(async () => assert.equal((await read(key("tracked")))[0], value)); // it is invalidated
+        await untilItWorks(async () => assert.deepEqual(await read(key("tracked")), [value, true]));
+      }
+    });
+  }
 
   await report("reconnect", async () => {
     await restarted();

@@ -5,6 +5,7 @@
 const PIPELINED = 500; // SETs, and as many GETs
 const WALKED = 300; // fields, and members
 const HEARD = 20; // messages
+const LONG = 10; // seconds for what is pushed
 const ADD = "redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2]) return redis.call('HVALS', KEYS[1])";
 
 interface Client
@@ -53,10 +54,24 @@ interface Client
     /** Returns how many have heard it. */
     public function publish(string $channel, string $message): int;
 
-    /** Calls heard(message) for each message, until the process ends. */
+    /** Calls heard(channel, message) for each message, until the process ends. */
     public function listen(string $channel, callable $heard): void;
 
+    /** Calls heard(pattern, channel, message). */
     public function listenToPattern(string $pattern, callable $heard): void;
+
+    /**
+     * Pops an empty list until the time is up, and then what another process pushes. pushed(push) has that call
+     * push(client) as soon as this one is blocked.
+     */
+    public function waiting(string $none, string $queue, string $done, string $board, callable $pushed): void;
+
+    /** Returns how many clients are blocked. */
+    public function blocked(): int;
+
+    public function push(string $key, array $items): void;
+
+    public function rank(string $key, float $score, string $member): void;
 
     public function again(string $key): void;
 }
@@ -92,9 +107,9 @@ function ear(callable $listen): mixed
     if (pcntl_fork() === 0) {
         $end = fn () => posix_kill(posix_getpid(), SIGKILL);
         try {
-            $listen(function ($message) use ($there, $end) {
-                fwrite($there, "$message\n");
-                $message === 'last' && $end();
+            $listen(function (...$words) use ($there, $end) {
+                fwrite($there, implode(' ', $words)."\n");
+                end($words) === 'last' && $end();
             });
         } finally {
             $end();
@@ -109,9 +124,10 @@ function ear(callable $listen): mixed
 /** Two processes listen, to a channel and to a pattern, and hear each message once and in order. */
 function published(Client $client, callable $connect, string $channel): void
 {
+    $pattern = substr($channel, 0, -1).'*';
     $ears = [
-        ear(fn ($heard) => $connect()->listen($channel, $heard)),
-        ear(fn ($heard) => $connect()->listenToPattern(substr($channel, 0, -1).'*', $heard)),
+        $channel => ear(fn ($heard) => $connect()->listen($channel, $heard)),
+        "$pattern $channel" => ear(fn ($heard) => $connect()->listenToPattern($pattern, $heard)),
     ];
     untilItWorks(Failure::class, function () use ($client, $channel, $ears) {
         $client->publish($channel, 'ready'); // until both hear it
@@ -122,13 +138,24 @@ function published(Client $client, callable $connect, string $channel): void
     foreach ($sent as $message) {
         expect('PUBLISH', $client->publish($channel, $message), 2);
     }
-    foreach ($ears as $ear) {
+    foreach ($ears as $words => $ear) {
         $heard = [];
         while (($line = fgets($ear)) !== false) {
             $heard[] = trim($line);
         }
-        expect('messages', array_values(array_diff($heard, ['ready'])), $sent);
+        $want = array_map(fn ($message) => "$words $message", $sent);
+        expect('messages', array_values(array_diff($heard, ["$words ready"])), $want);
     }
+}
+
+/** Has a process of its own push, with a connection of its own, as soon as this one is blocked. */
+function pushed(callable $connect, callable $push): void
+{
+    ear(function () use ($connect, $push) {
+        $client = $connect();
+        untilItWorks(Failure::class, fn () => expect('blocked', $client->blocked(), 1), LONG);
+        $push($client);
+    });
 }
 
 /** Goes through all steps. */
@@ -177,6 +204,9 @@ function run(string $prefix, callable $connectTo, string $class): void
     report('transaction', fn () => $client->transaction($key('{t}:n'), $key('{t}:log')));
     report('script', fn () => $client->script($key('scripted')));
     report('publish', fn () => published($client, $connect, $key('news')));
+    report('blocking', fn () => $client->waiting(
+        $key('none'), $key('{wait}:queue'), $key('{wait}:done'), $key('waited'), fn ($push) => pushed($connect, $push)
+    ));
     report('reconnect', function () use ($client, $class, $key, $piped) {
         say('restart');
         fgets(STDIN);

@@ -195,14 +195,44 @@ final class PhpRedisClient implements Client
     {
         $redis = $this->connected();
         $redis->setOption(Redis::OPT_READ_TIMEOUT, WORK_SECONDS);
-        $redis->subscribe([$channel], fn ($redis, $channel, $message) => $heard($message));
+        $redis->subscribe([$channel], fn ($redis, $channel, $message) => $heard($channel, $message));
     }
 
     public function listenToPattern(string $pattern, callable $heard): void
     {
         $redis = $this->connected();
         $redis->setOption(Redis::OPT_READ_TIMEOUT, WORK_SECONDS);
-        $redis->psubscribe([$pattern], fn ($redis, $pattern, $channel, $message) => $heard($message));
+        $redis->psubscribe([$pattern], fn ($redis, ...$words) => $heard(...$words));
+    }
+
+    public function waiting(string $none, string $queue, string $done, string $board, callable $pushed): void
+    {
+        $begin = microtime(true);
+        expect('BLPOP of an empty list', $this->redis->blPop([$none], 1), []); // this version knows whole seconds
+        expect('its time is up', microtime(true) - $begin >= 1, true);
+        $pushed(fn ($client) => $client->push($queue, ['a']));
+        expect('BLPOP', $this->redis->blPop([$none, $queue], LONG), [$queue, 'a']);
+        $pushed(fn ($client) => $client->push($queue, ['b', 'c']));
+        expect('BRPOPLPUSH', $this->redis->bRPopLPush($queue, $done, LONG), 'c');
+        expect('the source', $this->redis->lRange($queue, 0, -1), ['b']);
+        expect('the target', $this->redis->lRange($done, 0, -1), ['c']);
+        $pushed(fn ($client) => $client->rank($board, 1.5, 'Ada'));
+        expect('BZPOPMIN', $this->redis->bzPopMin([$board], LONG), [$board, 'Ada', '1.5']);
+    }
+
+    public function blocked(): int
+    {
+        return (int) $this->redis->info('clients')['blocked_clients'];
+    }
+
+    public function push(string $key, array $items): void
+    {
+        $this->redis->rpush($key, ...$items);
+    }
+
+    public function rank(string $key, float $score, string $member): void
+    {
+        $this->redis->zadd($key, $score, $member);
     }
 
     public function again(string $key): void

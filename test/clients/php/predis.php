@@ -226,10 +226,41 @@ final class PredisClient implements Client
     private function hear(array $what, callable $heard): void
     {
         foreach ($this->connected(['read_write_timeout' => WORK_SECONDS])->pubSubLoop($what) as $event) {
-            if (str_ends_with($event->kind, 'message')) {
-                $heard($event->payload);
+            if ($event->kind === 'message') {
+                $heard($event->channel, $event->payload);
+            } elseif ($event->kind === 'pmessage') {
+                $heard($event->pattern, $event->channel, $event->payload);
             }
         }
+    }
+
+    /** This version has no command that waits at a sorted set. */
+    public function waiting(string $none, string $queue, string $done, string $board, callable $pushed): void
+    {
+        $begin = microtime(true);
+        expect('BLPOP of an empty list', $this->redis->blpop([$none], 0.1), null);
+        expect('its time is up', microtime(true) - $begin >= 0.1, true);
+        $pushed(fn ($client) => $client->push($queue, ['a']));
+        expect('BLPOP', $this->redis->blpop([$none, $queue], LONG), [$queue, 'a']);
+        $pushed(fn ($client) => $client->push($queue, ['b', 'c']));
+        expect('BRPOPLPUSH', $this->redis->brpoplpush($queue, $done, LONG), 'c');
+        expect('the source', $this->redis->lrange($queue, 0, -1), ['b']);
+        expect('the target', $this->redis->lrange($done, 0, -1), ['c']);
+    }
+
+    public function blocked(): int
+    {
+        return (int) $this->redis->info('clients')['Clients']['blocked_clients'];
+    }
+
+    public function push(string $key, array $items): void
+    {
+        $this->redis->rpush($key, $items);
+    }
+
+    public function rank(string $key, float $score, string $member): void
+    {
+        $this->redis->zadd($key, [$member => $score]);
     }
 
     public function again(string $key): void

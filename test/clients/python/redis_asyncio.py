@@ -31,7 +31,7 @@ class Awaited:
                 result = collect(result)
             if asyncio.iscoroutine(result) or asyncio.isfuture(result):
                 result = loop.run_until_complete(result)
-            if isinstance(result, redis.asyncio.client.Pipeline):
+            if isinstance(result, (redis.asyncio.client.Pipeline, redis.asyncio.client.PubSub)):
                 return Awaited(result)
             return result
 
@@ -51,4 +51,5 @@ async def collect(items):
 print("version", redis.__version__, flush=True)
 host, port = sys.argv[1].rsplit(":", 1)
 client = redis.asyncio.Redis(host=host, port=int(port))
-Scenario(Awaited(client), "redis-py-asyncio", redis.ConnectionError).run()
+other = redis.Redis(host=host, port=int(port))  # for threads, which have no event loop
+Scenario(Awaited(client), other, "redis-py-asyncio", redis.ConnectionError).run()

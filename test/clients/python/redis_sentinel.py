@@ -9,5 +9,7 @@ from scenario import Scenario
 
 print("version", redis.__version__, flush=True)
 host, port = sys.argv[1].rsplit(":", 1)
-client = Sentinel([(host, int(port))]).master_for("mymaster")
-Scenario(client, "redis-py-sentinel", redis.ConnectionError).run()
+sentinel = Sentinel([(host, int(port))])
+client, other = (sentinel.master_for("mymaster") for _ in range(2))
+# Without a client-side cache: this library's connections through Sentinel ignore cache_config.
+Scenario(client, other, "redis-py-sentinel", redis.ConnectionError).run()

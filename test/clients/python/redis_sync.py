@@ -3,10 +3,12 @@
 import sys
 
 import redis
+from redis.cache import CacheConfig
 
 from scenario import Scenario
 
 print("version", redis.__version__, flush=True)
 host, port = sys.argv[1].rsplit(":", 1)
-client = redis.Redis(host=host, port=int(port))
-Scenario(client, "redis-py", redis.ConnectionError).run()
+client, other = (redis.Redis(host=host, port=int(port)) for _ in range(2))
+caching = redis.Redis(host=host, port=int(port), protocol=3, cache_config=CacheConfig())
+Scenario(client, other, "redis-py", redis.ConnectionError, caching).run()

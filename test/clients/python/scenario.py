@@ -9,6 +9,10 @@ import threading
 import time
 
 TTL = 100
+SENT = 20  # messages
+HEARD_SECONDS = 10
+SHORTLY = 0.1  # seconds until a pop of an empty list gives up
+LONG = 10  # seconds for what is pushed
 PIPELINED = 500  # SETs, and as many GETs
 WALKED = 300  # fields, and members
 RECONNECT_SECONDS = 20
@@ -105,9 +109,36 @@ def until_it_works(attempt, errors, seconds=RECONNECT_SECONDS):
             time.sleep(0.02)
 
 
+class Pushed:
+    """Pushes in a thread of its own, as soon as a client is blocked."""
+
+    def __init__(self, client, push):
+        self.client, self.push, self.failure = client, push, None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        try:
+            until_it_works(lambda: expect("blocked", self.client.info("clients")["blocked_clients"], 1), Failure)
+            self.push()
+        except Exception as e:
+            self.failure = e
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.thread.join()
+        if self.failure:
+            raise self.failure
+
+
 class Scenario:
-    def __init__(self, client, prefix, errors):
-        self.client, self.prefix, self.errors = client, prefix, errors
+    """client is what goes through the steps, other a client with connections of its own, and caching, if the library
+    has it, one with a client-side cache. Threads call other, and not client."""
+
+    def __init__(self, client, other, prefix, errors, caching=None):
+        self.client, self.other, self.prefix, self.errors = client, other, prefix, errors
+        self.caching = caching
 
     def run(self):
         report("connect", lambda: expect("PING", self.client.ping(), True))
@@ -123,6 +154,11 @@ class Scenario:
         report("sorted-set", self.sorted_set)
         report("list", self.list)
         report("geo", self.geo)
+        report("publish", self.publish)
+        report("shard-publish", self.shard_publish)
+        report("blocking", self.blocking)
+        if self.caching:
+            report("tracking", self.tracking)
         report("reconnect", self.reconnect)
 
     def keys(self, name, n):
@@ -244,6 +280,74 @@ class Scenario:
         expect("GEODIST", round(float(c.geodist(key, "Palermo", "Catania", unit="km"))), 166)
         got = c.geosearch(key, longitude=15, latitude=37, radius=200, unit="km", sort="ASC")
         expect("GEOSEARCH", got, [b"Catania", b"Palermo"])
+
+    def hears(self, ear, messages):
+        """Expects messages, each once and in order."""
+        for kind, pattern, channel, text in messages:
+            want = {"type": kind, "pattern": pattern, "channel": channel.encode(), "data": text.encode()}
+            expect("a listener", ear.get_message(ignore_subscribe_messages=True, timeout=HEARD_SECONDS), want)
+
+    def confirmed(self, ear, kind):
+        expect("subscribing", ear.get_message(timeout=HEARD_SECONDS)["type"], kind)
+
+    def publish(self):
+        channel, pattern = self.prefix + ":news", self.prefix + ":ne*"
+        plain, matching = self.client.pubsub(), self.client.pubsub()
+        plain.subscribe(channel)
+        self.confirmed(plain, "subscribe")
+        matching.psubscribe(pattern)
+        self.confirmed(matching, "psubscribe")
+        texts = [f"message{i}" for i in range(SENT)]
+        for text in texts:
+            expect("PUBLISH", self.client.publish(channel, text), 2)
+        self.hears(plain, [("message", None, channel, text) for text in texts])
+        self.hears(matching, [("pmessage", pattern.encode(), channel, text) for text in texts])
+
+    def shard_publish(self):
+        """Who listens to a channel of a shard channel's name hears other messages."""
+        channel = self.prefix + ":shard"
+        shard, plain = self.client.pubsub(), self.client.pubsub()
+        shard.ssubscribe(channel)
+        self.confirmed(shard, "ssubscribe")
+        plain.subscribe(channel)
+        self.confirmed(plain, "subscribe")
+        texts = [f"message{i}" for i in range(SENT)]
+        for text in texts:
+            expect("SPUBLISH", self.client.spublish(channel, text), 1)
+        self.hears(shard, [("smessage", None, channel, text) for text in texts])
+        expect("PUBLISH", self.client.publish(channel, "plain"), 1)
+        self.hears(plain, [("message", None, channel, "plain")])
+
+    def blocking(self):
+        """Pops an empty list until the time is up, and then what another connection pushes."""
+        c, other, none = self.client, self.other, self.prefix + ":none"
+        queue, done, board = self.prefix + ":{wait}:queue", self.prefix + ":{wait}:done", self.prefix + ":waited"
+        begin = time.monotonic()
+        expect("BLPOP of an empty list", c.blpop(none, timeout=SHORTLY), None)
+        expect("its time is up", time.monotonic() - begin >= SHORTLY, True)
+        with Pushed(other, lambda: other.rpush(queue, "a")):
+            expect("BLPOP", list(c.blpop([none, queue], timeout=LONG)), [queue.encode(), b"a"])
+        with Pushed(other, lambda: other.rpush(queue, "b", "c")):
+            expect("BLMOVE", c.blmove(queue, done, LONG, "LEFT", "RIGHT"), b"b")
+        expect("the source", c.lrange(queue, 0, -1), [b"c"])
+        expect("the target", c.lrange(done, 0, -1), [b"b"])
+        with Pushed(other, lambda: other.zadd(board, {"Ada": 1.5})):
+            expect("BZPOPMIN", list(c.bzpopmin(board, timeout=LONG)), [board.encode(), b"Ada", 1.5])
+
+    def tracking(self):
+        """Reads through the library's cache what another connection changes."""
+        key = self.prefix + ":tracked"
+        for turn in range(5):
+            value = f"value{turn}".encode()
+            expect("SET", self.client.set(key, value), True)
+            until_it_works(lambda: expect("a cached GET", self.cached(key), (value, [value])), Failure)
+            expect("a cached GET", self.caching.get(key), value)
+
+    def cached(self, key):
+        """Returns what a read says, and what the cache then has of the key."""
+        got = self.caching.get(key)
+        entries = self.caching.get_cache().collection.values()
+        return got, [entry.cache_value for entry in entries if key in entry.cache_key.redis_keys]
 
     def reconnect(self):
         restarted()

@@ -4,6 +4,8 @@ require "redis"
 require_relative "scenario"
 
 SENT = 20 # messages
+SHORTLY = 0.1 # seconds until a pop of an empty list gives up
+LONG = 10 # seconds for what is pushed
 URL = "redis://#{ARGV[0]}"
 REDIS = Redis.new(url: URL)
 ADD = "redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2]) return redis.call('HVALS', KEYS[1])"
@@ -167,9 +169,9 @@ def publish
       client = Redis.new(url: URL)
       client.public_send(pattern ? :psubscribe : :subscribe, name) do |on|
         on.public_send(pattern ? :psubscribe : :subscribe) { ready << name }
-        on.public_send(pattern ? :pmessage : :message) do |*, message|
-          queue << message
-          client.public_send(pattern ? :punsubscribe : :unsubscribe, name) if message == "last"
+        on.public_send(pattern ? :pmessage : :message) do |*words|
+          queue << words
+          client.public_send(pattern ? :punsubscribe : :unsubscribe, name) if words.last == "last"
         end
       end
     end
@@ -178,7 +180,36 @@ def publish
   sent = [*(0...SENT).map(&:to_s), "last"]
   sent.each { |message| expect("PUBLISH", REDIS.publish(key("news"), message), 2) }
   ears.each { |ear| expect("the listener ends", ear.join(WORK_SECONDS), ear) }
-  heard.each { |name, queue| expect(name, Array.new(queue.size) { queue.pop }, sent) }
+  heard.each do |name, queue|
+    words = name.end_with?("*") ? [name, key("news")] : [name]
+    expect(name, Array.new(queue.size) { queue.pop }, sent.map { |message| [*words, message] })
+  end
+end
+
+# Another connection pushes in a thread of its own, as soon as a client is blocked. Returns what the block does.
+def pushed(push)
+  other = Redis.new(url: URL)
+  thread = Thread.new do
+    until_it_works([Failure]) { expect("blocked", other.info("clients")["blocked_clients"], "1") }
+    push.call(other)
+  end
+  thread.report_on_exception = false
+  yield.tap { thread.join }
+end
+
+# Pops an empty list until the time is up, and then what another connection pushes.
+def blocking
+  none, queue, done, board = key("none"), key("{wait}:queue"), key("{wait}:done"), key("waited")
+  start = now
+  expect("BLPOP of an empty list", REDIS.blpop(none, timeout: SHORTLY), nil)
+  expect("its time is up", now - start >= SHORTLY, true)
+  got = pushed(->(c) { c.rpush(queue, "a") }) { REDIS.blpop(none, queue, timeout: LONG) }
+  expect("BLPOP", got, [queue, "a"])
+  got = pushed(->(c) { c.rpush(queue, %w[b c]) }) { REDIS.blmove(queue, done, "LEFT", "RIGHT", timeout: LONG) }
+  expect("BLMOVE", got, "b")
+  expect("the source and the target", [queue, done].map { |k| REDIS.lrange(k, 0, -1) }, [["c"], ["b"]])
+  got = pushed(->(c) { c.zadd(board, 1.5, "Ada") }) { REDIS.bzpopmin(board, timeout: LONG) }
+  expect("BZPOPMIN", got, [board, "Ada", 1.5])
 end
 
 def reconnect
@@ -206,4 +237,5 @@ report("geo") { geo }
 report("transaction") { transaction }
 report("script") { script }
 report("publish") { publish }
+report("blocking") { blocking }
 report("reconnect") { reconnect }

@@ -3,12 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::io;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
+use redis::aio::MultiplexedConnection;
+use redis::caching::CacheConfig;
 use redis::geo::{Coord, RadiusOptions, RadiusOrder, RadiusSearchResult, Unit};
 use redis::{
-    Commands, Connection, Direction, ExistenceCheck, ExpireOption, RedisResult, SetExpiry, SetOptions,
+    AsyncCommands, AsyncConnectionConfig, Commands, Connection, Direction, ExistenceCheck, ExpireOption, PubSub,
+    RedisResult, SetExpiry, SetOptions,
 };
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -16,6 +19,10 @@ type Outcome = Result<(), Box<dyn Error>>;
 const TTL: u64 = 100;
 const PIPELINED: usize = 500; // SETs, and as many GETs
 const WALKED: usize = 300; // fields, and members
+const SENT: usize = 20; // messages
+const HEARD: Duration = Duration::from_secs(10);
+const SHORTLY: f64 = 0.1; // seconds until a pop of an empty list gives up
+const LONG: f64 = 10.0; // seconds for what is pushed
 const RECONNECT: Duration = Duration::from_secs(20);
 const VALUE: &str = "computed\r\n\0";
 
@@ -40,6 +47,9 @@ fn main() {
     report("sorted-set", sorted_set(&mut c));
     report("list", list(&mut c));
     report("geo", geo(&mut c));
+    report("publish", publish(&client, &mut c));
+    report("blocking", blocking(&client, &mut c));
+    report("tracking", tracking(&addr, &mut c));
     report("reconnect", reconnect(&client, &mut c));
 }
 
@@ -244,6 +254,112 @@ fn geo(c: &mut Connection) -> Outcome {
         c.geo_radius(&towns, 15.0, 37.0, 200.0, Unit::Kilometers, order)?;
     let names: Vec<_> = near.into_iter().map(|found| found.name).collect();
     expect("GEORADIUS", Ok(names), vec!["Catania".to_string(), "Palermo".into()])
+}
+
+/// Expects messages, each once and in order.
+fn hears(ear: &mut PubSub, pattern: Option<&str>, channel: &str, texts: &[String]) -> Outcome {
+    for text in texts {
+        let heard = ear.get_message()?;
+        let got = (heard.get_pattern()?, heard.get_channel_name().to_string(), heard.get_payload()?);
+        expect("a listener", Ok(got), (pattern.map(str::to_string), channel.to_string(), text.clone()))?;
+    }
+    Ok(())
+}
+
+fn publish(client: &redis::Client, c: &mut Connection) -> Outcome {
+    let (channel, pattern, texts) = (key("news"), key("ne*"), keys("message", SENT));
+    let (mut one, mut other) = (client.get_connection()?, client.get_connection()?);
+    let (mut plain, mut matching) = (one.as_pubsub(), other.as_pubsub());
+    plain.set_read_timeout(Some(HEARD))?;
+    matching.set_read_timeout(Some(HEARD))?;
+    plain.subscribe(&channel)?;
+    matching.psubscribe(&pattern)?;
+    for text in &texts {
+        expect("PUBLISH", c.publish(&channel, text), 2)?;
+    }
+    hears(&mut plain, None, &channel, &texts)?;
+    hears(&mut matching, Some(&pattern), &channel, &texts)
+}
+
+/// Pops, and has another connection push as soon as this one is blocked.
+fn pushed<T: Send>(
+    client: &redis::Client,
+    push: impl FnOnce(&mut Connection) -> RedisResult<usize> + Send,
+    pop: impl FnOnce() -> RedisResult<T>,
+) -> RedisResult<T> {
+    let mut other = client.get_connection()?;
+    thread::scope(|s| {
+        let pushing = s.spawn(move || {
+            let begin = Instant::now();
+            while begin.elapsed() < HEARD {
+                let info: String = redis::cmd("INFO").arg("clients").query(&mut other)?;
+                if info.lines().any(|line| line == "blocked_clients:1") {
+                    break;
+                }
+                sleep(Duration::from_millis(20));
+            }
+            push(&mut other)
+        });
+        let popped = pop();
+        pushing.join().expect("no panic")?;
+        popped
+    })
+}
+
+/// Pops an empty list until the time is up, and then what another connection pushes.
+fn blocking(client: &redis::Client, c: &mut Connection) -> Outcome {
+    let (none, queue, done, board) = (key("none"), key("{wait}:queue"), key("{wait}:done"), key("waited"));
+    let begin = Instant::now();
+    expect("BLPOP of an empty list", c.blpop(&none, SHORTLY), None::<(String, String)>)?;
+    expect("its time is up", Ok(begin.elapsed().as_secs_f64() >= SHORTLY), true)?;
+    let got = pushed(client, |o| o.rpush(&queue, "a"), || c.blpop(&[&none, &queue], LONG));
+    expect("BLPOP", got, Some((queue.clone(), "a".to_string())))?;
+    let got = pushed(client, |o| o.rpush(&queue, &["b", "c"]), || {
+        c.blmove(&queue, &done, Direction::Left, Direction::Right, LONG)
+    });
+    expect("BLMOVE", got, Some("b".to_string()))?;
+    expect("the source", c.lrange(&queue, 0, -1), vec!["c".to_string()])?;
+    expect("the target", c.lrange(&done, 0, -1), vec!["b".to_string()])?;
+    let got = pushed(client, |o| o.zadd(&board, "Ada", 1.5), || c.bzpopmin(&board, LONG));
+    expect("BZPOPMIN", got, Some((board.clone(), "Ada".to_string(), 1.5)))
+}
+
+/// Reads through the library's cache, which its asynchronous connections have, what another connection changes.
+fn tracking(addr: &str, c: &mut Connection) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let client = redis::Client::open(format!("redis://{addr}/?protocol=resp3"))?;
+        let config = AsyncConnectionConfig::new().set_cache_config(CacheConfig::new());
+        let mut caching = client.get_multiplexed_async_connection_with_config(&config).await?;
+        let key = key("tracked");
+        for turn in 0..5 {
+            let value = format!("value{turn}");
+            expect("SET", c.set(&key, &value), "OK".to_string())?;
+            cached(&mut caching, &key, &value, false).await?; // it is invalidated
+            cached(&mut caching, &key, &value, true).await?;
+        }
+        Ok(())
+    })
+}
+
+/// Reads until the value is the one wanted, and if a hit is wanted, until the cache has had it.
+async fn cached(caching: &mut MultiplexedConnection, key: &str, value: &str, hit: bool) -> Outcome {
+    let begin = Instant::now();
+    loop {
+        let hits = hits(caching);
+        let got: Option<String> = caching.get(key).await?;
+        if got.as_deref() == Some(value) && (!hit || self::hits(caching) > hits) {
+            return Ok(());
+        }
+        if begin.elapsed() > HEARD {
+            return Err(format!("a cached GET gives {got:?}, want {value}").into());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn hits(caching: &MultiplexedConnection) -> usize {
+    caching.get_cache_statistics().map_or(0, |s| s.hit)
 }
 
 /// Has the proxy restarted. A connection of redis-rs stays closed; its client opens
