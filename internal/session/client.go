@@ -99,7 +99,8 @@ func setSwitch(flag *bool, value, dst []byte) []byte {
 const errNoPushes = "ERR CLIENT MAINT_NOTIFICATIONS needs RESP3: send HELLO 3 first"
 
 // clientMaintNotifications executes CLIENT MAINT_NOTIFICATIONS ON [MOVING-ENDPOINT-TYPE type], and OFF. The type says
-// which address of another server the client could use. It is ignored, because none is named.
+// which address of another server the client could use. None is named, whatever the type. Libraries then connect again
+// to the address that they have; for the one that does not, see endsWithoutAddress.
 //
 // A server that tells nobody answers as a Redis does that does not know the command: libraries go on without.
 func clientMaintNotifications(s *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {
@@ -116,7 +117,14 @@ func clientMaintNotifications(s *Server, st *State, args [][]byte, dst []byte) (
 	case on && st.Version != resp.RESP3:
 		return resp.AppendError(dst, errNoPushes), ActionNone
 	default:
-		st.Maintenance = on
+		st.Maintenance = on && !(takesType && endsWithoutAddress(st.LibName, options[1]))
 	}
 	return resp.AppendOK(dst), ActionNone
+}
+
+// endsWithoutAddress reports whether the client's process ends when MOVING names no address, because its library fails
+// an assertion. node-redis 6.3 does, unless its client has chosen the type "none", which is not the default. The
+// command succeeds all the same: a client that insists on being told would not connect after an error.
+func endsWithoutAddress(library string, endpoint []byte) bool {
+	return strings.HasPrefix(library, "node-redis") && !command.EqualFold(endpoint, "none")
 }

@@ -230,6 +230,9 @@ func TestMaintNotifications(t *testing.T) {
 	f("CLIENT MAINT_NOTIFICATIONS ON MOVING-ENDPOINT-TYPE", "-"+command.ErrSyntax, false)
 	f("CLIENT MAINT_NOTIFICATIONS ON MOVING-ENDPOINT none", "-"+command.ErrSyntax, false)
 	f("CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type external-fqdn", "+OK", true)
+	e.say(t, "CLIENT SETINFO LIB-NAME node-redis(shop)")
+	f("CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type internal-ip", "+OK", false) // it would end
+	f("CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none", "+OK", true)
 	f("RESET", "+RESET", false)
 }
 
