@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/broker"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
@@ -133,9 +134,9 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 	lost := n.feeding.HandOver(a.Old, a.Next, a.Away, newSeal)
 	n.actFeedingLocked()
 	h := &handOver{HandOver: lost, heirs: slices.Clone(lost.Heirs), begun: n.monotonic()}
-	h.addChannels(a.Next.Table, n.following.LostUnserved(a.Old, a.Next))
-	whole := n.following.Lost(a.Old, &h.channels, n.broker.Overrun(), n.cfg.Group.Clock())
-	n.discard(n.following.LostUnhanded(a.Old, a.Next, &h.channels), a.Old.Epoch())
+	handed := n.following.HandOver(a, lost.Partitions(), n.broker.Overrun(), n.cfg.Group.Clock())
+	h.addChannels(a.Next.Table, &handed)
+	n.discard(handed.Gone, a.Old.Epoch())
 	n.toldBut(a.Old, &h.channels)
 	id := n.machine.HandedTo(n.monotonic(), h.heirs)
 	if id == 0 {
@@ -150,9 +151,13 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 			data = n.fedBy[heir]
 		}
 		to, gets := h.heirOf(a.Next.Table, heir)
-		topics := &toldTopics{heir: to, gets: gets, whole: whole.Intersect(gets), began: a.Old.Began[:], epoch: a.Next.Epoch()}
+		whole := handed.Whole.Intersect(gets)
+		topics := &toldTopics{heir: to, gets: gets, whole: whole, began: a.Old.Began[:], epoch: a.Next.Epoch()}
 		n.goJob(func() {
-			endTopics := n.handTopics(h.ctx, topics)
+			endTopics := func() {}
+			if !gets.Empty() {
+				endTopics = n.handTopics(h.ctx, topics)
+			}
 			if data != nil {
 				if err := data.FlushHanded(h.ctx); err != nil && n.ctx.Err() == nil {
 					n.log.Warn("gave up a hand-over: the new owner has died or its stream has ended", "to", heir, "error", err)
@@ -164,20 +169,17 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 	}
 }
 
-// addChannels sets whose channels the hand-over takes along: those of what is handed over, and of
-// the partitions that this node has lost unserved.
-func (h *handOver) addChannels(t *ring.Table, unserved ring.PartitionSet) {
-	h.channels = unserved
+// addChannels sets whose channels the hand-over takes along, and adds the heirs of those that this node has lost
+// unserved.
+func (h *handOver) addChannels(t *ring.Table, handed *broker.Handed) {
+	h.channels = handed.Over
 	for p := range uint16(ring.Partitions) {
-		if !unserved.Has(p) {
+		if !handed.Unserved.Has(p) {
 			continue
 		}
 		if heir := t.OwnerOf(p).Name(); !slices.Contains(h.heirs, heir) {
 			h.heirs = append(h.heirs, heir)
 		}
-	}
-	for _, l := range h.Lost {
-		h.channels.Add(l.Partition)
 	}
 }
 

@@ -163,7 +163,7 @@ func takeMissed(r *request) {
 		return
 	}
 	p := ring.PartitionOf(m.Channel)
-	if v := r.node.view.Load(); v.Standing[p] == ownership.Serving && v.Began[p] >= epoch { // later messages may be on their way
+	if broker.IsLate(r.node.view.Load(), p, epoch) {
 		r.Fail(errServed)
 		return
 	}

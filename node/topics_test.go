@@ -326,7 +326,7 @@ func TestChannelsThatWentOnElsewhere(t *testing.T) {
 }
 
 // TestMissedComesLate: what is handed over when a node serves already is refused: it would come
-// behind later messages.
+// behind later messages. So is what is handed over for a later table, if the node has served all along.
 func TestMissedComesLate(t *testing.T) {
 	m := startMoves(t)
 	m.listen(0, late, member.Live, member.Noted)
@@ -334,12 +334,16 @@ func TestMissedComesLate(t *testing.T) {
 	m.gets(0, late)
 	m.listen(1, late, member.Follow, member.Noted)
 	m.clients[1].want("PUBLISH "+m.channel+" new", "(integer) 1")
+	m.table = altered(m.table, func(*ring.Table) {})
+	install(t, m.table, m.nodes[:]...)
 	peer := dial(t, m.nodes[1].Addr())
-	peer.sendRaw(member.AppendMissed(nil, m.table.Epoch, &member.Missed{
-		Channel: []byte(m.channel), Message: []byte("old"), By: []member.Loop{{Boot: 7, Loop: late}},
-	}))
-	if got, want := string(peer.read()), "-"+errServed+"\r\n"; got != want {
-		t.Errorf("a message that comes too late is answered by %q, want %q", got, want)
+	for _, epoch := range []uint64{m.table.Epoch - 1, m.table.Epoch} {
+		peer.sendRaw(member.AppendMissed(nil, epoch, &member.Missed{
+			Channel: []byte(m.channel), Message: []byte("old"), By: []member.Loop{{Boot: 7, Loop: late}},
+		}))
+		if got, want := string(peer.read()), "-"+errServed+"\r\n"; got != want {
+			t.Errorf("a message for table %d that comes too late is answered by %q, want %q", epoch, got, want)
+		}
 	}
 	m.gets(1, late, "new")
 }

@@ -85,10 +85,44 @@ func (f *Following) IsWhole(v *ownership.View, p uint16) bool {
 	return f.handed[p] == before
 }
 
-// Lost notes that this node has lost partitions, and returns those of whose channels it has
-// everything: it has had the partition for long, or got everything from the owner before and had
-// room for what was published since. overrun is the broker's.
-func (f *Following) Lost(old *ownership.View, lost *ring.PartitionSet, overrun uint64, now time.Duration) (whole ring.PartitionSet) {
+// Handed is what becomes of the channels of the partitions that a table has taken from this node.
+type Handed struct {
+	Over     ring.PartitionSet // whose channels it hands over
+	Unserved ring.PartitionSet // those of Over that it has lost before it served them
+	Whole    ring.PartitionSet // those of Over of whose channels it has everything
+	// Gone has those that it hands over to nobody, because others went on without it. What it keeps of their channels is
+	// no longer wanted, and would come behind what others publish.
+	Gone ring.PartitionSet
+}
+
+// HandOver notes that this node has lost partitions. data are those whose data is handed over, and overrun is the
+// broker's. A node without which the cluster has gone on, and that has come back, hands over no channels: the new owner
+// has not waited for it, and receivers may have said since that they listen here, because the partition is to come back:
+//
+//	this node   m1, stands still              goes on: m1 is not handed over
+//	new node       │ m2 m3        receiver: m1, a gap, m2 m3 …
+func (f *Following) HandOver(a ownership.HandOver, data ring.PartitionSet, overrun uint64, now time.Duration) (h Handed) {
+	isBack := a.Away && a.Next.Self >= 0 // one that leaves is not in the table, either, and is waited for
+	if !isBack {
+		h.Unserved = f.lostUnserved(a.Old, a.Next)
+		h.Over = h.Unserved
+		h.Over.AddAll(&data)
+	}
+	h.Whole = f.wholeOf(a.Old, &h.Over, overrun, now)
+	for p := range uint16(ring.Partitions) {
+		if h.Over.Has(p) {
+			f.forget(p)
+		} else if a.Old.Standing[p] != ownership.Foreign && a.Next.Standing[p] == ownership.Foreign {
+			h.Gone.Add(p)
+			f.forget(p)
+		}
+	}
+	return h
+}
+
+// wholeOf returns those of the lost partitions of whose channels this node has everything: it has had the partition
+// for long, or got everything from the owner before and had room for what was published since.
+func (f *Following) wholeOf(old *ownership.View, lost *ring.PartitionSet, overrun uint64, now time.Duration) (whole ring.PartitionSet) {
 	for p := range uint16(ring.Partitions) {
 		if !lost.Has(p) {
 			continue
@@ -96,36 +130,25 @@ func (f *Following) Lost(old *ownership.View, lost *ring.PartitionSet, overrun u
 		if since := f.Since(old, p, now); since == 0 || since > overrun && f.IsWhole(old, p) {
 			whole.Add(p)
 		}
-		f.forget(p)
 	}
 	return whole
 }
 
-// LostUnserved returns the partitions that this node has lost before it served them, and of whose
-// channels it was handed everything. It forgets the others.
-func (f *Following) LostUnserved(old, next *ownership.View) (set ring.PartitionSet) {
+// lostUnserved returns the partitions that this node has lost before it served them, and of whose
+// channels it was handed everything.
+func (f *Following) lostUnserved(old, next *ownership.View) (set ring.PartitionSet) {
 	for p := range uint16(ring.Partitions) {
-		switch {
-		case old.Standing[p] != ownership.Gained || next.Owns(p):
-		case old.From[p] != "" && f.IsWhole(old, p):
+		if old.Standing[p] == ownership.Gained && !next.Owns(p) && old.From[p] != "" && f.IsWhole(old, p) {
 			set.Add(p)
-		default:
-			f.forget(p)
 		}
 	}
 	return set
 }
 
-// LostUnhanded returns the partitions that this node has lost and hands over to nobody, because others went on without
-// it. What it keeps of their channels is no longer wanted, and would come behind what others publish.
-func (f *Following) LostUnhanded(old, next *ownership.View, handed *ring.PartitionSet) (set ring.PartitionSet) {
-	for p := range uint16(ring.Partitions) {
-		if old.Standing[p] != ownership.Foreign && next.Standing[p] == ownership.Foreign && !handed.Has(p) {
-			set.Add(p)
-			f.forget(p)
-		}
-	}
-	return set
+// IsLate reports whether what is handed over of a partition for the table of an epoch comes too late: this node
+// serves the partition by that table or a later one, so later messages may be on their way.
+func IsLate(v *ownership.View, p uint16, epoch uint64) bool {
+	return v.Standing[p] == ownership.Serving && v.Epoch() >= epoch
 }
 
 // Torn returns the partitions that this node begins to serve under the next view, and whose

@@ -51,6 +51,14 @@ type HandOver struct {
 	Away  bool     // this node drops the copies once they are sent
 }
 
+// Partitions returns the set of what was taken.
+func (h *HandOver) Partitions() (set ring.PartitionSet) {
+	for _, l := range h.Lost {
+		set.Add(l.Partition)
+	}
+	return set
+}
+
 // Feeding decides who is fed which of the partitions that this node serves: their followers, and
 // the nodes that they move to.
 type Feeding struct {

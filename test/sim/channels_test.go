@@ -208,23 +208,20 @@ type missed struct {
 // handChannels begins to tell the heirs of a hand-over what they get of channels, by name. It
 // returns who gets only that.
 func (n *node) handChannels(a ownership.HandOver, h *replica.HandOver) (told map[string]*channelsOf, others []string) {
-	unserved := n.following.LostUnserved(n.w.tracking(a.Old), a.Next)
-	set, gets := unserved, make(map[string]placeSet)
-	for _, l := range h.Lost {
-		set.Add(l.Partition)
-	}
+	a.Old, a.Away = n.w.tracking(a.Old), a.Away && !n.w.handAway
+	handed, gets := n.following.HandOver(a, h.Partitions(), n.broker.Overrun(), n.w.now), make(map[string]placeSet)
+	set := handed.Over
 	for k, p := range n.w.tracked {
 		heir := a.Next.Table.OwnerOf(p).Name()
 		if set.Has(p) && heir != n.p.name {
 			gets[heir] |= 1 << k
 		}
-		if unserved.Has(p) && !slices.Contains(h.Heirs, heir) && !slices.Contains(others, heir) {
+		if handed.Unserved.Has(p) && !slices.Contains(h.Heirs, heir) && !slices.Contains(others, heir) {
 			others = append(others, heir)
 		}
 	}
-	whole := n.following.Lost(a.Old, &set, n.broker.Overrun(), n.w.now)
-	if gone := n.following.LostUnhanded(n.w.tracking(a.Old), a.Next, &set); !n.w.keepUnhanded {
-		n.broker.Discard(func(channel string) bool { return gone.Has(ring.PartitionOf([]byte(channel))) }, a.Old.Epoch())
+	if !n.w.keepUnhanded {
+		n.broker.Discard(func(channel string) bool { return handed.Gone.Has(ring.PartitionOf([]byte(channel))) }, a.Old.Epoch())
 	}
 	for k, p := range n.w.tracked {
 		if a.Old.Standing[p] != ownership.Foreign && !set.Has(p) {
@@ -237,7 +234,7 @@ func (n *node) handChannels(a ownership.HandOver, h *replica.HandOver) (told map
 		to := &channelsOf{n: n, heir: a.Next.Table.Nodes[at].Addr, epoch: a.Next.Epoch(), gets: gets[heir], all: true}
 		told[heir] = to
 		began := a.Old
-		n.w.after(n.p, n.w.between(0, time.Millisecond), func() { to.begin(began, whole) })
+		n.w.after(n.p, n.w.between(0, time.Millisecond), func() { to.begin(began, handed.Whole) })
 	}
 	return told, others
 }
@@ -299,10 +296,10 @@ func (to *channelsOf) tellMissed() {
 		to.tell(func(at *node) bool { at.following.Took(&to.whole, by); return true }, func() { to.end(true) })
 		return
 	}
-	m := to.missed[0]
+	w, m := to.n.w, to.missed[0]
 	to.missed = to.missed[1:]
 	to.tell(func(at *node) bool {
-		if p := to.n.w.tracked[m.place]; at.view.Standing[p] == ownership.Serving && at.view.Began[p] >= to.epoch {
+		if broker.IsLate(at.view, w.tracked[m.place], to.epoch) && !w.takeLate {
 			return false
 		}
 		return at.broker.Miss(pubsub.Channel, []byte(m.channel), m.payload, m.by, to.epoch)

@@ -68,6 +68,8 @@ type rules struct {
 	noBacklogs   bool // a new owner keeps nothing for those who follow
 	noMissed     bool // it does not pass on what they have not got
 	keepUnhanded bool // a node keeps what it published for those who follow where it hands over nothing
+	handAway     bool // a node hands over channels with which others have gone on without it
+	takeLate     bool // a new owner takes what was published elsewhere, though it has served since
 	trustAnybody bool // it says that it has everything
 	knowAnybody  bool // it takes it that the owner before has told of all who follow
 	oneReader    bool // of those who wait for entries of a journal, one is served when there are some
