@@ -34,6 +34,7 @@ type lining struct {
 // round is what is known of one.
 type round struct {
 	keys     []string // of the commands
+	asked    []string // the keys of each waiter
 	from, to time.Time
 	slowest  time.Duration // of the commands while they came
 	serving  time.Duration // from the push to the last reply
@@ -93,6 +94,7 @@ func (g *lining) round(key string) bool {
 			keys += " " + beside
 			r.keys = append(r.keys, beside)
 		}
+		r.asked = append(r.asked, keys)
 		if err := s.Link.Send([]byte("BLPOP " + keys + " 2\r\n")); err != nil {
 			g.x.Violate("%s: cannot send: %v", s.name, err)
 			return false
@@ -238,7 +240,8 @@ func (x *Rig) judgeLines() {
 				explained++
 				continue
 			}
-			x.Violate("%s: clients that came from %s on to wait for %v got the items %v, though nothing has happened", g.name, Clock(r.from), r.keys, r.order)
+			x.Violate("%s: clients that came from %s on to wait for %q got the items %v at %s, after %v, though nothing has happened; commands meanwhile took up to %v",
+				g.name, Clock(r.from), r.asked, r.order, Clock(r.to), r.serving.Round(time.Microsecond), r.slowest.Round(time.Millisecond))
 		}
 		g.mu.Unlock()
 	}
