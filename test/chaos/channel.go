@@ -474,8 +474,7 @@ func (x *Rig) judgeChannels() {
 	missed := map[string]int{}              // by event; "": messages of channels
 	explained := map[string][]lostMessage{} // by listener
 	for _, m := range lost {
-		// A key that is lost with its node never expires.
-		if (m.judged || g.judgeLost(m)) && m.channel != expired {
+		if (m.judged || g.judgeLost(m)) && !m.wentWithItsKey(x, g.currentEra(), g.ended) {
 			explained[m.listener] = append(explained[m.listener], m)
 		}
 		if strings.Contains(m.channel, ":") {

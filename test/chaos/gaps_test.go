@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/ring"
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
@@ -96,5 +97,29 @@ func TestChaosGapsOfAProxy(t *testing.T) {
 	want := "listener at p2: {speaker:1 channel:channel:0 n:1}"
 	if got := strings.Join(x.violations, "; "); len(x.violations) != 1 || !strings.Contains(got, want) {
 		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// TestChaosExpiryThatIsNotTold: a key that is lost with its node never expires. Any other does, and a listener that is
+// not told needs a gap.
+func TestChaosExpiryThatIsNotTold(t *testing.T) {
+	start := time.Now().Add(-time.Hour)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	first := &ring.Table{Epoch: 1, Issuer: "n1", Nodes: []ring.Member{{ID: "n1"}, {ID: "n2"}}}
+	second := &ring.Table{Epoch: 2, Issuer: "n1", Nodes: first.Nodes, Ancestors: []ring.Version{first.Version()}}
+	for p := range first.Since {
+		first.Since[p], second.Since[p] = 1, 2
+	}
+	x := &Rig{Tables: &tableWatch{seen: map[ring.Version]time.Time{}}, deaths: []death{{"n1", at(200), at(201)}, {"n2", at(300), at(301)}}}
+	x.Tables.note(first, at(0))
+	x.Tables.note(second, at(100))
+	for seconds, want := range map[int]bool{50: false, 95: true, 150: false, 195: true, 290: false, 295: false} {
+		m := lostMessage{message: message{1, expired, 4}, sent: at(seconds)}
+		if got := m.wentWithItsKey(x, 0, time.Time{}); got != want {
+			t.Errorf("the key that was set after %d s may be lost: %v, want %v", seconds, got, want)
+		}
+		if m.channel = "set"; m.wentWithItsKey(x, 0, time.Time{}) {
+			t.Error("a SET may be lost with its key")
+		}
 	}
 }

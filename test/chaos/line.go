@@ -34,10 +34,12 @@ type lining struct {
 // round is what is known of one.
 type round struct {
 	keys     []string // of the commands
+	asked    []string // the keys of each waiter
 	from, to time.Time
 	slowest  time.Duration // of the commands while they came
 	serving  time.Duration // from the push to the last reply
 	order    []string      // the items in the order of the waiters
+	hurried  bool          // the clients were told to stop meanwhile
 }
 
 const (
@@ -93,6 +95,7 @@ func (g *lining) round(key string) bool {
 			keys += " " + beside
 			r.keys = append(r.keys, beside)
 		}
+		r.asked = append(r.asked, keys)
 		if err := s.Link.Send([]byte("BLPOP " + keys + " 2\r\n")); err != nil {
 			g.x.Violate("%s: cannot send: %v", s.name, err)
 			return false
@@ -112,7 +115,8 @@ func (g *lining) round(key string) bool {
 
 // passes has other clients ask for the key at all proxies until the next waiter may come.
 func (g *lining) passes(key string, r *round) bool {
-	for begin := time.Now(); time.Since(begin) < lineTime && !g.x.Stopped(); {
+	begin := time.Now()
+	for time.Since(begin) < lineTime && !g.x.Stopped() {
 		for _, s := range g.others {
 			asked := time.Now()
 			if !g.command(s, "EXISTS", key) {
@@ -122,6 +126,7 @@ func (g *lining) passes(key string, r *round) bool {
 		}
 		harness.SleepUpTo(lineTime/10, g.others[0].Rng)
 	}
+	r.hurried = r.hurried || time.Since(begin) < lineTime
 	return true
 }
 
@@ -173,7 +178,7 @@ func (g *lining) ends(r round) {
 // mayJump reports whether the order of a round may be another one than that of the waiters.
 func (x *Rig) mayJump(r *round) bool {
 	from, to := r.from.Add(-watchLag), r.to.Add(watchLag)
-	return x.Network != nil || r.slowest >= lineLag || r.serving >= member.ClaimTurn || x.Pulse.Missed(from, to) > 0 ||
+	return r.hurried || x.Network != nil || r.slowest >= lineLag || r.serving >= member.ClaimTurn || x.Pulse.Missed(from, to) > 0 ||
 		slices.ContainsFunc(r.keys, func(key string) bool { return !x.isCalm(ring.PartitionOf([]byte(key)), from, to) })
 }
 
@@ -238,7 +243,8 @@ func (x *Rig) judgeLines() {
 				explained++
 				continue
 			}
-			x.Violate("%s: clients that came from %s on to wait for %v got the items %v, though nothing has happened", g.name, Clock(r.from), r.keys, r.order)
+			x.Violate("%s: clients that came from %s on to wait for %q got the items %v at %s, after %v, though nothing has happened; commands meanwhile took up to %v",
+				g.name, Clock(r.from), r.asked, r.order, Clock(r.to), r.serving.Round(time.Microsecond), r.slowest.Round(time.Millisecond))
 		}
 		g.mu.Unlock()
 	}

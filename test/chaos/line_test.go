@@ -52,6 +52,7 @@ func TestChaosLinesNotice(t *testing.T) {
 	f(50, false)
 	f(50, false, claims)
 	f(50, true, func(r *round) { r.slowest = lineLag })
+	f(50, true, func(r *round) { r.hurried = true })
 	f(50, true, func(r *round) { r.serving = member.ClaimTurn })
 	f(97, true)
 	f(102, true)

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -87,4 +88,20 @@ func (m lostMessage) mayExpireUnnoticed(x *Rig, era uint64, end time.Time) bool 
 		}
 	}
 	return false
+}
+
+// wentWithItsKey reports whether a notification is of a key that may have been lost before it expired.
+func (m lostMessage) wentWithItsKey(x *Rig, era uint64, end time.Time) bool {
+	if m.channel != expired || m.mayExpireUnnoticed(x, era, end) {
+		return m.channel == expired
+	}
+	a := absence{partition: ring.PartitionOf([]byte(noteKey(era, m.speaker, m.n))), from: m.sent, to: m.sent.Add(noteTime + sweepTime)}
+	if x.Tables.judge(a) == nil {
+		return true
+	}
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
+	return slices.ContainsFunc(x.deaths, func(d death) bool {
+		return d.until.After(a.from) && d.at.Before(a.to) && x.Tables.ownedAbout(d.node, a.partition, d.at)
+	})
 }
