@@ -36,6 +36,7 @@ type client struct {
 	earlyLive  int        // bytes of it that are still to be delivered
 	gathered   int        // bytes of replies to parts, of commands that are not complete
 	kept       int        // bytes of requests that are parked
+	parsing    int        // bytes that the parser keeps of a long request
 	coming     hoard.Pace // of a long request
 	replySize  int        // foreseen size of a reply: large at once after a large one, smaller little by little
 
@@ -135,7 +136,24 @@ func (s *client) atLeast(p phase) { s.phase = max(s.phase, p) }
 
 // OnData executes the commands in the input. It stops early at a command that must wait; resume
 // continues there.
-func (s *client) OnData(c *netloop.Conn, in []byte) int {
+func (s *client) OnData(c *netloop.Conn, in []byte) (used int) {
+	used = s.onInput(c, in)
+	s.chargeParser()
+	return used
+}
+
+// chargeParser charges what the parser keeps of a long request, which can be three times the request.
+func (s *client) chargeParser() {
+	if s.parser.Overhead() > 0 {
+		s.parser.Release()
+	}
+	if n := s.parser.Overhead(); n != s.parsing {
+		s.parsing = n
+		s.chargeOther()
+	}
+}
+
+func (s *client) onInput(c *netloop.Conn, in []byte) (used int) {
 	if s.state.Blocked {
 		s.input = stalled
 		return 0

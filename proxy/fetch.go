@@ -304,7 +304,7 @@ func (s *client) gather(n int) bool {
 func (s *client) chargeOther() bool { return s.conn.SetOther(s.otherBytes()) }
 
 func (s *client) otherBytes() int {
-	n := cap(s.early) + s.gathered + s.kept + s.pieces*fetchPiece + s.state.OwnBytes()
+	n := cap(s.early) + s.gathered + s.kept + s.pieces*fetchPiece + s.state.OwnBytes() + s.parsing
 	if s.topics != nil {
 		n += s.topics.Bytes()
 	}

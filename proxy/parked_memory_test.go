@@ -168,3 +168,20 @@ func TestStalledRequestsGiveWay(t *testing.T) {
 		return s.Clients == 0 && s.Buffers < size
 	})
 }
+
+// What a parser keeps of a request of many words is charged while the request arrives, and not behind its end.
+func TestWordsOfAnUnfinishedRequestAreCharged(t *testing.T) {
+	const words, each = 200_000, 8 + 24 // bytes: where a word lies, and its view
+	c := newCluster(t, 1, oneLoop(t))
+	cl := c.dial()
+	write := func(text string) {
+		if _, err := cl.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("*200003\r\n$4\r\nHDEL\r\n$1\r\nk\r\n" + strings.Repeat("$1\r\nx\r\n", words))
+	eventually(t, "the words are charged", func() bool { return c.stats().Heap >= words*each })
+	write("$1\r\nx\r\n")
+	cl.reply()
+	eventually(t, "they are forgotten", func() bool { return c.stats().Heap == 0 })
+}
