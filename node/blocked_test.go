@@ -504,6 +504,7 @@ func TestBlockedByAge(t *testing.T) {
 	c.want("RPUSH q a b c d e f", "(integer) 6")
 	for i, token := range []uint64{3, 1, 6, 4, 2} {
 		element := string("abcdf"[i])
+		p.popped()
 		p.wantRaw(string(member.AppendCompletion(nil, token)) + "*2\r\n$1\r\nq\r\n$1\r\n" + element + "\r\n")
 	}
 	direct.wantNext(poppedFrom("q", "e"))

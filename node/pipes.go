@@ -278,6 +278,7 @@ func (r *request) ticketed(start, firstPin int) {
 	if p == nil || p.key.kind != member.Common {
 		return
 	}
+	start += member.PoppedLen(r.Out[start:]) // which is no part of the reply
 	text, values := len(r.Out)-start, 0
 	for i := firstPin; i < len(r.Pins); i++ {
 		p := &r.Pins[i]

@@ -203,6 +203,24 @@ func TestReturnOfMany(t *testing.T) {
 	}
 }
 
+// TestPoppedLong: the token of a long element that is popped at once is no part of the reply, for which a ticket stands.
+func TestPoppedLong(t *testing.T) {
+	const long = 300_000
+	n := startLeveled(t)
+	p, c := claimPipe(t, n), dial(t, n.Addr())
+	c.sendArgs([]byte("RPUSH"), []byte("q"), bytes.Repeat([]byte("x"), long))
+	c.wantNext("(integer) 1")
+	p.send("BLPOP q 0")
+	p.popped()
+	reply := p.read()
+	ticket, size, ok := member.ParseTicket(reply)
+	if head := "*2\r\n$1\r\nq\r\n$300000\r\n"; !ok || int(size) != len(head)+long+2 {
+		t.Errorf("got %.80q, want a ticket for %d bytes", reply, len(head)+long+2)
+	}
+	p.send(fmt.Sprintf("DUNLIN FETCH %d 0 4", ticket))
+	p.wantNext(`"*2\r\n"`)
+}
+
 // TestReturnWithoutKnowing: a token that the node does not know stops nothing, and a key of another type stays.
 func TestReturnWithoutKnowing(t *testing.T) {
 	n := startLeveled(t)

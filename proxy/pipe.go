@@ -252,6 +252,7 @@ func (p *pipe) instead(r *order.Request, reply []byte) bool {
 			return false
 		}
 		asked := *r
+		p.popped = 0 // what is long is not returned
 		p.pop()
 		p.beginFetch(asked, ticket, size)
 		return true

@@ -32,6 +32,15 @@ func AppendPopped(dst []byte, token uint64) []byte {
 	return append(strconv.AppendUint(append(dst, pushOfPopped...), token, 10), "\r\n"...)
 }
 
+// PoppedLen returns the length of what AppendPopped wrote at the beginning of some output, 0 if it begins with a reply.
+func PoppedLen(out []byte) int {
+	rest, is := bytes.CutPrefix(out, []byte(pushOfPopped))
+	if !is {
+		return 0
+	}
+	return len(out) - len(rest) + lineEnd(rest)
+}
+
 // ParsePopped reads what AppendPopped wrote.
 func ParsePopped(push []byte) (token uint64, ok bool) {
 	rest, ok := bytes.CutPrefix(push, []byte(pushOfPopped))

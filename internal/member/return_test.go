@@ -15,6 +15,9 @@ func TestPopped(t *testing.T) {
 		if scan.Scan(append(bytes.Clone(push), "+next\r\n"...)) != resp.Done || scan.Len() != len(push) {
 			t.Errorf("the push %q is not whole", push)
 		}
+		if n := PoppedLen(append(bytes.Clone(push), "+next\r\n"...)); n != len(push) {
+			t.Errorf("the push %q has %d bytes", push, n)
+		}
 		if got, ok := ParsePopped(push); !ok || got != token {
 			t.Errorf("the push %q becomes token %d, %v", push, got, ok)
 		}
