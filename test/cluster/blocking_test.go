@@ -478,25 +478,31 @@ func TestBlockingMoves(t *testing.T) {
 func TestBlockingOrderMoves(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 2)
-	s := server{addr: c.Proxy(0).Addr, nodes: c.ByRole("node")}
-	for i := range 2 {
+	nodes := c.ByRole("node")
+	var admins [2]*harness.Wire
+	for i := range admins {
 		harness.AwaitLevel(t, c.Proxy(i).Addr)
+		admins[i] = harness.DialWire(t, c.Proxy(i).Addr)
 	}
-	admin := harness.DialWire(t, s.addr)
-	const clients, keys = 300, 3
+	const clients, keys = 300, 2
 	var waiting []*harness.Wire
+	var lines []string
+	var blocked [len(admins)]int
 	for i := range clients {
-		w := harness.DialWire(t, c.Proxy(i*7/3%2).Addr)
-		w.Send(fmt.Appendf(nil, "BLPOP line:%d 120\r\n", i%keys))
-		waiting = append(waiting, w)
-		wantBlocked(t, admin, i+1)
+		by := i * 7 / 3 % len(admins)
+		w, line := harness.DialWire(t, c.Proxy(by).Addr), fmt.Sprintf("BLPOP line:%d 120", i%keys)
+		w.Send([]byte(line + "\r\n"))
+		blocked[by]++
+		wantBlocked(t, admins[by], blocked[by])
+		waiting, lines = append(waiting, w), append(lines, line)
 	}
-	for _, leaves := range []int{2, 1} { // then the last node has all keys
-		c.Node(leaves).Term(harness.ReadyTimeout)
-		wantBlocked(t, admin, clients)
+	server{nodes: nodes}.wantStanding(t, lines...)
+	for last := len(nodes) - 1; last > 0; last-- { // then the first node has all keys
+		c.Node(last).Term(harness.ReadyTimeout)
+		server{nodes: nodes[:last]}.wantStanding(t, lines...)
 	}
 	for i, w := range waiting {
-		admin.Want(fmt.Sprintf("RPUSH line:%d %d", i%keys, i), "(integer) 1")
+		admins[0].Want(fmt.Sprintf("RPUSH line:%d %d", i%keys, i), "(integer) 1")
 		wantNext(t, w, fmt.Sprintf("*2\r\n$6\r\nline:%d\r\n$%d\r\n%d\r\n", i%keys, len(fmt.Sprint(i)), i))
 	}
 }
