@@ -116,11 +116,13 @@ func (s *stripe) replay(rc *Receiver, kind pubsub.Kind, name []byte, epoch uint6
 
 // endLocked is told that a receiver ends what it has of a channel. It may follow here again: the
 // channel may have moved away and come back meanwhile. What a connection had that is closed may not
-// have arrived: its proxy may have been elsewhere, and knows of no gap here. The stripe's lock is
-// held.
+// have arrived: its proxy may have been elsewhere, and knows of no gap here. If that is so of a message of the owner
+// before, the receiver's mark goes: whoever is not told of is told of a gap. The stripe's lock is held.
 func (b *Broker) endLocked(s *stripe, rc *Receiver, kind pubsub.Kind, name []byte) {
 	channel := s.topics[kind][string(name)]
 	switch i := slices.IndexFunc(channel, func(in interest) bool { return in.receiver == rc }); {
+	case rc.closed.Load() && i >= 0 && channel[i].doubtful:
+		s.dropStandIns(kind, string(name), func(in interest) bool { return in.receiver.Origin == rc.Origin })
 	case rc.closed.Load():
 	case isExpected(channel, rc):
 		s.replayNewest(rc, kind, name)

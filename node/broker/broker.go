@@ -54,6 +54,9 @@ type interest struct {
 	// since is the epoch since which this node had the channel when that began. 0: that does not
 	// matter. Of a stand-in it is that of the table that gives the channel to this node.
 	since uint64
+	// doubtful says that a message of the owner before was queued for a receiver that was live here earlier, and has
+	// said nothing since: its connection may be half open, see missed.go.
+	doubtful bool
 }
 
 // isMark reports whether this is a stand-in whose receiver has come: it counts no more, and only

@@ -173,3 +173,57 @@ func TestMissedByTwo(t *testing.T) {
 		t.Errorf("%d bytes stay in the backlog", b.keeping.Load())
 	}
 }
+
+// TestMissedByAHalfOpenConnection: a message of the owner before goes to who was live here earlier. If that receiver comes
+// over another connection, it may not have got the message, and is told of a gap; if the channel moves on, the next owner
+// is not told of it. If it says something over the connection, it has got the message.
+func TestMissedByAHalfOpenConnection(t *testing.T) {
+	const before, back = 4, 6
+	c, of := []byte("c"), Origin{7, 1}
+	start := func() (b *Broker, open *Receiver) {
+		b, _ = newBroker()
+		open = receiver()
+		open.Origin = of
+		b.ListenAs(Live, open, pubsub.Channel, c, 1, before)
+		b.Expect(Told{of, pubsub.Channel, "c", 1}, back)
+		if !b.IsTold(of, pubsub.Channel, c) || !b.Miss(pubsub.Channel, c, []byte("missed"), []Origin{of}, back) {
+			t.Fatal("it does not take what is handed over")
+		}
+		wantPayloads(t, open, "missed")
+		return b, open
+	}
+	told := func(b *Broker) (n int) {
+		list, _, done := b.Told(everything, goOn)
+		defer done()
+		return len(list)
+	}
+
+	b, open := start()
+	open.Close()
+	if b.IsTold(of, pubsub.Channel, c) {
+		t.Error("a receiver whose connection was closed has missed nothing")
+	}
+	anew := receiver()
+	anew.Origin = of
+	b.ListenAs(Ahead, anew, pubsub.Channel, c, 1, back)
+	b.Leave(open)
+	if b.IsTold(of, pubsub.Channel, c) {
+		t.Error("a receiver whose connection has gone has missed nothing")
+	}
+	b.ListenAs(Follow, anew, pubsub.Channel, c, 1, back)
+	if n := told(b); n != 1 {
+		t.Errorf("of a receiver that has come over another connection is told %d times, want 1", n)
+	}
+
+	b, _ = start()
+	if n := told(b); n != 0 {
+		t.Errorf("the next owner is told of %d receivers that may have missed something", n)
+	}
+
+	b, open = start()
+	b.ListenAs(Live, open, pubsub.Channel, c, 1, back)
+	open.Close()
+	if !b.IsTold(of, pubsub.Channel, c) {
+		t.Error("a receiver has missed what it has got")
+	}
+}

@@ -93,7 +93,7 @@ func (b *Broker) takeTold(to *listed, s *stripe, kind pubsub.Kind, name string) 
 	list := s.topics[kind][name]
 	for _, in := range list {
 		switch of := in.receiver.Origin; {
-		case of == (Origin{}) || in.isMark() || in.receiver.closed.Load():
+		case of == (Origin{}) || in.isMark() || in.doubtful || in.receiver.closed.Load():
 		case in.ahead && !isTold(list, of): // it has not followed for so long that the backlog is forgotten
 		case to.size+need <= maxExpected && b.room.take(need):
 			to.size += need
@@ -196,10 +196,17 @@ func (b *Broker) IsTold(of Origin, kind pubsub.Kind, name []byte) bool {
 	return isTold(s.topics[kind][string(name)], of)
 }
 
-func isTold(list []interest, of Origin) bool {
-	return slices.ContainsFunc(list, func(in interest) bool {
-		return in.receiver.standsIn && in.receiver.Origin == of && !in.receiver.closed.Load()
-	})
+func isTold(list []interest, of Origin) (told bool) {
+	for i := range list {
+		switch rc := list[i].receiver; {
+		case rc.Origin != of:
+		case rc.closed.Load() && list[i].doubtful:
+			return false
+		case rc.standsIn && !rc.closed.Load():
+			told = true
+		}
+	}
+	return told
 }
 
 // Discard drops the stand-ins of the channels for which of holds, and the messages that are kept of
