@@ -95,13 +95,16 @@ type Handed struct {
 	Gone ring.PartitionSet
 }
 
-// HandOver notes that this node has lost partitions. data are those whose data is handed over, and overrun is the
-// broker's. A node without which the cluster has gone on, and that has come back, hands over no channels: the new owner
-// has not waited for it, and receivers may have said since that they listen here, because the partition is to come back:
+// HandOver notes that this node has lost partitions. data are those whose data is handed over, and
+// overrun is the broker's. A node without which the cluster has gone on, and that has come back,
+// hands over no channels: the new owner has not waited for it, and receivers may have said since that
+// they listen here, because the partition is to come back:
 //
 //	this node   m1, stands still              goes on: m1 is not handed over
 //	new node       │ m2 m3        receiver: m1, a gap, m2 m3 …
-func (f *Following) HandOver(a ownership.HandOver, data ring.PartitionSet, overrun uint64, now time.Duration) (h Handed) {
+func (f *Following) HandOver(
+	a ownership.HandOver, data ring.PartitionSet, overrun uint64, now time.Duration,
+) (h Handed) {
 	isBack := a.Away && a.Next.Self >= 0 // one that leaves is not in the table, either, and is waited for
 	if !isBack {
 		h.Unserved = f.lostUnserved(a.Old, a.Next)
@@ -122,7 +125,9 @@ func (f *Following) HandOver(a ownership.HandOver, data ring.PartitionSet, overr
 
 // wholeOf returns those of the lost partitions of whose channels this node has everything: it has had the partition
 // for long, or got everything from the owner before and had room for what was published since.
-func (f *Following) wholeOf(old *ownership.View, lost *ring.PartitionSet, overrun uint64, now time.Duration) (whole ring.PartitionSet) {
+func (f *Following) wholeOf(
+	old *ownership.View, lost *ring.PartitionSet, overrun uint64, now time.Duration,
+) (whole ring.PartitionSet) {
 	for p := range uint16(ring.Partitions) {
 		if !lost.Has(p) {
 			continue

@@ -38,8 +38,9 @@ func TestHandedByTheOwnerBefore(t *testing.T) {
 	want(moved, false)
 }
 
-// TestHandOverBehindAnAbsence: a node without which the cluster has gone on hands over no channels when it is back, and
-// whoever follows is told of a gap. Otherwise it hands over those of the data, and those that it has lost unserved and has everything of.
+// TestHandOverBehindAnAbsence: a node without which the cluster has gone on hands over no channels
+// when it is back, and whoever follows is told of a gap. Otherwise it hands over those of the data, and
+// those that it has lost unserved and has everything of.
 func TestHandOverBehindAnAbsence(t *testing.T) {
 	const served, whole, torn, stays = 3, 4, 5, 6
 	nodes := []ring.Member{{ID: "a", Boot: 1}, {ID: "b", Boot: 2}}
@@ -74,7 +75,8 @@ func TestHandOverBehindAnAbsence(t *testing.T) {
 		handed := set(served, whole, stays)
 		f.Took(&handed, "b@2")
 		if got := f.HandOver(ownership.HandOver{Old: old, Next: c.next, Away: c.away}, set(served), 0, 0); got != c.want {
-			t.Errorf("away: %v, in the table: %v: right are what is handed over: %v, of that unserved: %v, whole: %v, and what is not: %v", c.away, c.next == next,
+			t.Errorf("away: %v, in the table: %v: it hands over %v, %v unserved, %v whole, and does not %v",
+				c.away, c.next == next,
 				got.Over == c.want.Over, got.Unserved == c.want.Unserved, got.Whole == c.want.Whole, got.Gone == c.want.Gone)
 		}
 		for _, p := range []uint16{served, whole, stays} {

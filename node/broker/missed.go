@@ -14,10 +14,10 @@ import (
 //	new node          m3  Follow: m2 m3
 //
 // Who was live in the middle has got it, and who was live at the new node before gets it there at
-// once, ahead of what is published there. But a receiver that was cut off from the new node, and has been live elsewhere
-// meanwhile, is live there by a connection that the node alone takes for open. So until the receiver says something over
-// that connection, the new node doubts that it gets the message: if it comes over another connection, or the channel
-// moves on, it is told of a gap.
+// once, ahead of what is published there. But a receiver that was cut off from the new node, and has
+// been live elsewhere meanwhile, is live there by a connection that the node alone takes for open. So
+// until the receiver says something over that connection, the new node doubts that it gets the
+// message: if it comes over another connection, or the channel moves on, it is told of a gap.
 
 // Missed is a message that some receivers have not got.
 type Missed struct {
