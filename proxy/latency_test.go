@@ -11,7 +11,7 @@ import (
 func TestLatency(t *testing.T) {
 	c := newCluster(t, 2, oneLoop(t))
 	cl := c.dial()
-	const rounds = 10
+	const rounds = 4
 	for range rounds * sampleCommands {
 		cl.send("GET k")
 		cl.reply()
