@@ -218,7 +218,7 @@ func TestPoppedLong(t *testing.T) {
 		t.Errorf("got %.80q, want a ticket for %d bytes", reply, len(head)+long+2)
 	}
 	p.send(fmt.Sprintf("DUNLIN FETCH %d 0 4", ticket))
-	p.wantNext(`"*2\r\n"`)
+	p.wantRaw("$4\r\n*2\r\n\r\n")
 }
 
 // TestReturnWithoutKnowing: a token that the node does not know stops nothing, and a key of another type stays.
