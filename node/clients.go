@@ -78,12 +78,7 @@ func (v *visit) withdraw(n *Node) {
 func (n *Node) visitAll(ctx context.Context, about *session.Everyone, heap exec.Heap, reply *exec.Gathered) (problem string) {
 	for more := true; more; {
 		err := n.cfg.Group.Each(func(l *netloop.Loop) {
-			w := n.workers[l.Index()]
-			if about.IsPause() {
-				about.Pause(l.Index(), &w.pause)
-			} else {
-				about.Visit(l.Index(), l.Now(), &w.roster)
-			}
+			about.Turn(l.Index(), &n.workers[l.Index()].pause)
 		})
 		if err != nil || ctx.Err() != nil {
 			return exec.ErrBusy

@@ -56,6 +56,7 @@ type worker struct {
 	shown    []*broker.Message    // that are shown now
 	leaving  []*pubsub.Subscriber // those who have gone, whose subscriptions end in turns
 	moved    []*conn              // those whose channels may have moved, see endTopics
+	outed    int                  // of these, those closed so far: one line of the log tells of all
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {

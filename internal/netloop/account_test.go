@@ -366,8 +366,8 @@ func (heavy) Wrap(fd int, _ netip.AddrPort, give func(fd int, taken func())) { g
 // What a conn has moves with it to another account, or stays where it is if that has no memory for it.
 func TestAccountChanges(t *testing.T) {
 	const all, input = 1 << 20, 20_000
-	poor, first, second := newPurse(310_000), &heapPurse{purse: newPurse(all)}, &heapPurse{purse: newPurse(all)}
-	little, from, to := NewAccount(poor, 0), NewAccount(first, 0), NewAccount(second, 0)
+	first, second := &heapPurse{purse: newPurse(all)}, &heapPurse{purse: newPurse(all)}
+	from, to := NewAccount(first, 0), NewAccount(second, 0)
 	moved := make(chan int64, 1)
 	ln, err := newGroup(t, Config{Loops: 1}).ListenWrapped("127.0.0.1:0", heavy{}, func(c *Conn) Handler {
 		c.SetAccount(from)
@@ -378,8 +378,8 @@ func TestAccountChanges(t *testing.T) {
 			out, _ := c.Grow(c.Out(), 5000)
 			c.SetOther(1000)
 			had := from.used
-			for _, refused := range []int64{0, 301_000} { // too little for the buffers, or for what is wrapped
-				little.granted = refused
+			for _, size := range []int64{0, 301_000} { // too little for the buffers, or for what is wrapped
+				little := NewAccount(newPurse(size), 0)
 				if c.TrySetAccount(little) || c.account != from || from.used != had || little.used != 0 {
 					t.Errorf("an account with little memory has %d bytes, the one before %d of %d", little.used, from.used, had)
 				}
