@@ -78,12 +78,7 @@ func (v *visit) withdraw(n *Node) {
 func (n *Node) visitAll(ctx context.Context, about *session.Everyone, heap exec.Heap, reply *exec.Gathered) (problem string) {
 	for more := true; more; {
 		err := n.cfg.Group.Each(func(l *netloop.Loop) {
-			w := n.workers[l.Index()]
-			if about.IsPause() {
-				about.Pause(l.Index(), &w.pause)
-			} else {
-				about.Visit(l.Index(), l.Now(), &w.roster)
-			}
+			about.Turn(l.Index(), &n.workers[l.Index()].pause)
 		})
 		if err != nil || ctx.Err() != nil {
 			return exec.ErrBusy
@@ -97,13 +92,13 @@ func (n *Node) visitAll(ctx context.Context, about *session.Everyone, heap exec.
 }
 
 // listShare is the part of what connections may use that CLIENT LIST leaves to others. Clients that ask for
-// lists and do not read them would otherwise take all of it, and the next request on a member's pipe would
-// find no memory.
+// lists and do not read them would otherwise take all that clients may have, and others' requests would find
+// no memory.
 const listShare = 2
 
 // hasListRoom reports whether a list may have so many bytes more.
 func (n *Node) hasListRoom(bytes int) bool {
-	return bytes == 0 || connBudget{n}.has(int64(bytes)+n.engine.MaxBytes()/connShare/listShare)
+	return bytes == 0 || memberBudget{n}.has(int64(bytes)+n.engine.MaxBytes()/connShare/listShare)
 }
 
 // executeAside executes a request of a client that is paused, or that has switched off some

@@ -47,7 +47,8 @@ type conn struct {
 	follows      []string // prefixes that its loop follows for it
 	followCharge int      // bytes that these take, or those of a pipe
 
-	probation bool // over MaxClients: a member, or it is refused
+	probation bool // there is no place, or no memory, for another client: a member, or it is refused
+	noMemory  bool // it is on probation for want of memory
 	pace      hoard.Pace
 	paced     *exec.Upload  // what pace is about; nil: what the client reads
 	unread    int           // bytes of input that the last OnData left
@@ -226,19 +227,27 @@ func (cn *conn) turnOut() {
 		}
 		if cn.probation && !cn.closed {
 			cn.worker.Count.Rejected++
-			cn.Socket.SetOut(session.AppendTooManyClients(cn.Socket.Out()))
+			cn.Socket.SetOut(cn.appendRefusal(cn.Socket.Out()))
 		}
 		cn.Closing = true
 		cn.Socket.CloseAfterFlush()
 	})
 }
 
-// beginProbation lets a connection over MaxClients execute DUNLIN only. Because it is not
-// authenticated, it does not take the fast path.
+// beginProbation lets a connection execute DUNLIN only. Because it is not authenticated, it does not
+// take the fast path.
 func (cn *conn) beginProbation() {
 	cn.probation = true
 	cn.State.Authenticated = false
 	cn.State.EnterLobby(cn.node.reserve, cn.Socket.RemoteIP(), cn.turnOut)
+}
+
+// appendRefusal appends what a client on probation is told.
+func (cn *conn) appendRefusal(out []byte) []byte {
+	if cn.noMemory {
+		return resp.AppendError(out, exec.ErrOOM)
+	}
+	return session.AppendTooManyClients(out)
 }
 
 // resume continues a connection that waited for a goroutine. f answers the request, or has it wait

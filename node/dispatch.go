@@ -139,7 +139,7 @@ func (r *request) dispatchOther(c *command.Command) {
 	}
 	if cn.probation {
 		r.worker.Count.Rejected++
-		r.Out = session.AppendTooManyClients(r.Out)
+		r.Out = cn.appendRefusal(r.Out)
 		cn.Closing = true
 		return
 	}

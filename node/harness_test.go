@@ -240,6 +240,9 @@ func came[T any](t testing.TB, what string, from <-chan T) (v T) {
 	return v
 }
 
+// held is what the connections of a loop take.
+func (w *worker) held() int64 { return w.clients.Used() + w.members.Used() }
+
 // put stores a value of any type, past the commands.
 func put(n *Node, key, value string, typ engine.Type) error {
 	t := n.engine.Lock(ring.PartitionOf([]byte(key)), time.Now().UnixMilli())

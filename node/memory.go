@@ -25,15 +25,35 @@ const (
 	// connShare bounds connections to half of the limit. Clients that do not read, or never end
 	// their requests, must not cost the others all their keys.
 	connShare = 2
+	// memberPart is the part of that which clients leave to members, so that a client's connection finds
+	// no memory before a proxy's pipe or a stream does. memberFloor is the part of a floor that members'
+	// connections have beside it.
+	memberPart  = 5
+	memberFloor = 4
+	// firstBuffer is the smallest buffer, which the first reply takes.
+	firstBuffer = 4 << 10
 )
 
-// connBudget is the engine's budget, as far as connections may use it.
+// connBudget is the engine's budget, as far as clients may use it: their connections, and what commands
+// have in the Go heap.
 type connBudget struct{ n *Node }
 
-func (b connBudget) Charge(bytes int64) bool { return b.has(bytes) && b.n.engine.Charge(bytes) }
+// memberBudget is the budget of members' connections.
+type memberBudget struct{ n *Node }
 
-// has reports whether connections may use so many bytes more.
+func (b connBudget) Charge(bytes int64) bool   { return b.has(bytes) && b.n.engine.Charge(bytes) }
+func (b memberBudget) Charge(bytes int64) bool { return b.has(bytes) && b.n.engine.Charge(bytes) }
+
+func (b connBudget) Refund(bytes int64)   { b.n.engine.Refund(bytes) }
+func (b memberBudget) Refund(bytes int64) { b.n.engine.Refund(bytes) }
+
+// has reports whether clients may use so many bytes more.
 func (b connBudget) has(bytes int64) bool {
+	return memberBudget(b).has(bytes + b.n.engine.MaxBytes()/connShare/memberPart)
+}
+
+// has reports whether members' connections may use so many bytes more.
+func (b memberBudget) has(bytes int64) bool {
 	e, g := b.n.engine, &b.n.garbage
 	most := e.MaxBytes()/connShare - e.Replies() - bytes
 	if e.Outside()-b.n.overhead.Load()-g.size.Load() <= most {
@@ -44,41 +64,55 @@ func (b connBudget) has(bytes int64) bool {
 	return e.Outside()-b.n.overhead.Load()-g.size.Load()-g.moving <= most
 }
 
-func (b connBudget) Refund(bytes int64) { b.n.engine.Refund(bytes) }
-
 // ChargeHeap is the method of netloop.HeapBudget. What is garbage is charged already.
 func (b connBudget) ChargeHeap(bytes, missing int64) bool {
-	if missing > 0 && !b.has(missing) {
-		return false
-	}
-	had := b.n.garbage.use(bytes)
+	return (missing == 0 || b.has(missing)) && b.n.chargeConns(bytes, missing)
+}
+
+// ChargeHeap is the method of netloop.HeapBudget.
+func (b memberBudget) ChargeHeap(bytes, missing int64) bool {
+	return (missing == 0 || b.has(missing)) && b.n.chargeConns(bytes, missing)
+}
+
+// chargeConns charges what connections have in the Go heap, of which missing bytes are not charged yet.
+func (n *Node) chargeConns(bytes, missing int64) bool {
+	had := n.garbage.use(bytes)
 	switch {
 	case had > missing:
-		b.n.engine.Refund(had - missing)
-	case had < missing && !b.n.engine.Charge(missing-had):
-		b.n.garbage.size.Add(had)
+		n.engine.Refund(had - missing)
+	case had < missing && !n.engine.Charge(missing-had):
+		n.garbage.size.Add(had)
 		return false
 	}
-	b.n.conns.Add(bytes)
+	n.conns.Add(bytes)
 	return true
 }
 
 // RefundHeap is the method of netloop.HeapBudget.
-func (b connBudget) RefundHeap(bytes, free int64) {
+func (b connBudget) RefundHeap(bytes, free int64) { memberBudget(b).RefundHeap(bytes, free) }
+
+// RefundHeap is the method of netloop.HeapBudget.
+func (b memberBudget) RefundHeap(bytes, free int64) {
 	if b.n.conns.Add(-bytes); free > 0 {
 		b.n.refundHeap(free)
 	}
 }
 
-// connFloor returns the floor of each loop.
+// connFloor returns the floor of each loop's clients.
 func connFloor(memory int64, loops int) int64 {
 	return min(maxFloor, memory/floorShare/int64(loops))
+}
+
+// floorsOf returns the floors of all loops.
+func floorsOf(memory int64, loops int) int64 {
+	floor := connFloor(memory, loops)
+	return int64(loops) * (floor + floor/memberFloor)
 }
 
 // FitsMemory reports whether a node with that many loops can run in memory bytes, of which the
 // process takes overhead for itself.
 func FitsMemory(memory, overhead int64, loops int) bool {
-	outside := overhead + int64(loops)*connFloor(memory, loops)
+	outside := overhead + floorsOf(memory, loops)
 	return memory >= engine.SmallestLimit(engine.ShardsFor(loops, memory), memory, outside)
 }
 

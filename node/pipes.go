@@ -110,6 +110,7 @@ func authenticatePeer(r *request) {
 	r.conn.probation = false
 	r.conn.State.LeaveSlot()
 	r.conn.limitRequests()
+	r.conn.Socket.SetAccount(r.worker.members)
 	r.ReplyOK()
 }
 
@@ -197,6 +198,7 @@ func (cn *conn) becomePipe(p *pipe) {
 	cn.State.Version, cn.State.NoTouch = p.key.version, p.key.noTouch
 	cn.State.Authenticated = true
 	cn.limitRequests()
+	cn.Socket.SetAccount(cn.worker.members)
 	cn.node.clients.Add(-1)
 	cn.node.session.Directory().Remove(cn.State.ID)
 	cn.worker.roster.Remove(cn.State)

@@ -367,7 +367,7 @@ func (cn *conn) wantsAll() bool {
 // endTopicsTurn ends subscriptions of some clients, by the present view.
 func (w *worker) endTopicsTurn() {
 	v := w.node.view.Load()
-	others, closed := hasOthers(v), 0
+	others := hasOthers(v)
 	for looked, left := 0, leaveTopics; len(w.moved) > 0 && left > 0 && looked < lookTopics; w.moved = w.moved[1:] {
 		cn := w.moved[0]
 		if looked++; cn.topics == nil {
@@ -378,7 +378,7 @@ func (w *worker) endTopicsTurn() {
 				break
 			}
 			left -= closeTopics
-			closed++
+			w.outed++
 			cn.closeAnswered()
 			continue
 		}
@@ -389,8 +389,10 @@ func (w *worker) endTopicsTurn() {
 	}
 	if len(w.moved) > 0 {
 		w.loop.Post(w.endTopicsTurn)
+		return
 	}
-	if closed > 0 {
+	if closed := w.outed; closed > 0 {
+		w.outed = 0
 		w.node.goJob(func() {
 			w.node.log.Warn("closed subscribers: a node of a cluster of several serves shard channels only", "clients", closed)
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -340,8 +341,15 @@ func TestSubscribersOfOneNode(t *testing.T) {
 	if err := n.Close(); err != nil { // which waits for what is being logged
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "closed subscribers: ") {
-		t.Error("the log does not tell of that")
+	lines, told := 0, 0
+	for line := range strings.Lines(log.String()) {
+		if _, count, is := strings.Cut(strings.TrimSpace(line), `serves shard channels only" clients=`); is {
+			clients, _ := strconv.Atoi(count)
+			lines, told = lines+1, told+clients
+		}
+	}
+	if lines > len(n.workers) || told != len(closed) {
+		t.Errorf("%d lines of the log tell of %d clients, want one of each loop, and %d", lines, told, len(closed))
 	}
 }
 

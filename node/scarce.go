@@ -81,9 +81,9 @@ func (cn *conn) giveWay() {
 	}
 }
 
-// holds returns how many bytes of a large value are still to come from the client, or to go there, or 1 for a long
-// request; how many have moved so far; and the error for a client that does not go on. It is nil if the client holds
-// no memory in this way.
+// holds returns how many bytes of a large value are still to come from the client, or to go there, or
+// SomeLeft for a long request; how many have moved so far; and the error for a client that does not go on.
+// It is nil if the client holds no memory in this way.
 func (cn *conn) holds() (left, moved int64, err error) {
 	u := cn.Upload
 	switch {
@@ -95,7 +95,7 @@ func (cn *conn) holds() (left, moved int64, err error) {
 		return int64(unsent), sent, netloop.ErrSlowReader
 	case cn.Socket.Unfinished() >= hoard.MinRate:
 		received, _ := cn.Socket.Traffic()
-		return 1, int64(received), hoard.ErrStalled
+		return hoard.SomeLeft, int64(received), hoard.ErrStalled
 	}
 	return 0, 0, nil
 }

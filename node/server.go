@@ -30,9 +30,9 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// memberReserve is how many connections over MaxClients get a moment to prove that they are
-// members: a node that is full of clients must still hear of new tables, and let proxies open a
-// lost pipe again. memberShare is how many of them may come from one source. Each new one displaces
+// memberReserve is how many connections over MaxClients, or without memory for clients, get a moment to
+// prove that they are members: a node that is full of clients must still hear of new tables, and let
+// proxies open a lost pipe again. memberShare is how many of them may come from one source. Each new one displaces
 // the oldest, so clients cannot keep members out.
 const (
 	memberReserve = 64
@@ -116,7 +116,7 @@ type Node struct {
 	log      *slog.Logger
 	engine   *engine.Engine
 	session  *session.Server
-	reserve  *lobby.Lobby // connections over MaxClients
+	reserve  *lobby.Lobby // connections on probation
 	strained func() bool  // see strainOf
 	settings *config.Config
 	// settingsSource changes parameters of the cluster; nil without a cluster.
@@ -219,7 +219,7 @@ func Start(cfg Config) (*Node, error) {
 		Strained: strained,
 		Forms:    types.Forms(),
 		Share:    collectionShare,
-		Outside:  cfg.Overhead + int64(loops)*connFloor(cfg.Memory, loops),
+		Outside:  cfg.Overhead + floorsOf(cfg.Memory, loops),
 		Announce: func(section uint16, key []byte, event engine.Event) { n.events.announce(section, key, event) },
 		Revoke:   func(w engine.Watch, key []byte, actor uint64) { n.watchers.revoke(w, key, actor) },
 		Changed:  func(key []byte, actor uint64) { n.watchers.changed(key, actor) },
@@ -345,10 +345,13 @@ func (n *Node) accept(c *netloop.Conn) netloop.Handler {
 	if n.ctx.Err() != nil {
 		return nil
 	}
-	c.SetAccount(w.account)
+	noMemory := !c.TrySetAccount(w.clients) || !c.TrySetOther(connMemory+firstBuffer)
+	if noMemory {
+		c.SetAccount(w.members)
+	}
 	full := n.isFull(0)
 	cn := w.add(c)
-	if !n.session.Admit(cn.State, c.RemoteIP(), full, cn.turnOut) {
+	if cn.noMemory = noMemory; noMemory || !n.session.Admit(cn.State, c.RemoteIP(), full, cn.turnOut) {
 		cn.beginProbation()
 	}
 	cn.limitRequests()

@@ -102,7 +102,7 @@ func newEndRig(t *testing.T) *endRig {
 		return !open
 	})
 	rig.goroutines = runtime.NumGoroutine() // one that ends just now is counted, too
-	rig.onLoop(func(w *worker) { rig.used = w.account.Used() })
+	rig.onLoop(func(w *worker) { rig.used = w.held() })
 	return rig
 }
 
@@ -140,8 +140,8 @@ func (rig *endRig) unrest() (what string) {
 			what = "work that waits for its turn"
 		case len(w.holdQueues) > 0:
 			what = "somebody who waits for a hold"
-		case w.account.Used() != rig.used:
-			what = fmt.Sprintf("charges of connections: %d bytes", w.account.Used()-rig.used)
+		case w.held() != rig.used:
+			what = fmt.Sprintf("charges of connections: %d bytes", w.held()-rig.used)
 		}
 	})
 	st := n.engine.Stats()
@@ -181,7 +181,9 @@ func (rig *endRig) rest(what string) {
 // received returns how many bytes the loop has read, and whether there are connections.
 func (rig *endRig) received() (n uint64, open bool) {
 	rig.onLoop(func(w *worker) {
-		n, _ = w.account.Traffic()
+		ofClients, _ := w.clients.Traffic()
+		ofMembers, _ := w.members.Traffic()
+		n = ofClients + ofMembers
 		open = len(w.conns) > 0
 	})
 	return n, open

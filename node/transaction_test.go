@@ -158,7 +158,7 @@ func TestTransactionWithLargeValues(t *testing.T) {
 func heldBy(t *testing.T, n *Node) int64 {
 	t.Helper()
 	var each [2]int64
-	if err := n.cfg.Group.Each(func(l *netloop.Loop) { each[l.Index()] = n.workers[l.Index()].account.Used() }); err != nil {
+	if err := n.cfg.Group.Each(func(l *netloop.Loop) { each[l.Index()] = n.workers[l.Index()].held() }); err != nil {
 		t.Fatal(err)
 	}
 	return each[0] + each[1]

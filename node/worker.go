@@ -34,7 +34,8 @@ type worker struct {
 	untilSample int
 	hot         *measure.HotSketch
 	request     request
-	account     *netloop.Account // of the connections
+	clients     *netloop.Account // of their connections
+	members     *netloop.Account // of theirs, and of those on probation for want of memory
 	ahead       lookahead
 	timers      []*netloop.Timer
 	pause       session.Pauser
@@ -55,6 +56,7 @@ type worker struct {
 	shown    []*broker.Message    // that are shown now
 	leaving  []*pubsub.Subscriber // those who have gone, whose subscriptions end in turns
 	moved    []*conn              // those whose channels may have moved, see endTopics
+	outed    int                  // of these, those closed so far: one line of the log tells of all
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {
@@ -66,7 +68,9 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 	w.turns.loop = l
 	w.Turn = w.turns.take
 	w.inbox = broker.NewReceiver(inboxLimit, func() { l.Post(w.showMessages) })
-	w.account = netloop.NewAccount(connBudget{n}, connFloor(n.cfg.Memory, len(n.cfg.Group.Loops())))
+	floor := connFloor(n.cfg.Memory, len(n.cfg.Group.Loops()))
+	w.clients = netloop.NewAccount(connBudget{n}, floor)
+	w.members = netloop.NewAccount(memberBudget{n}, floor/memberFloor)
 	w.request.node, w.request.worker = n, w
 	n.equip(&w.request.Request, &w.Worker)
 	w.request.Host, w.request.Keyspace = &w.request, &w.request

@@ -69,11 +69,7 @@ func (v *visit) run() {
 			if w == home {
 				v.take()
 			}
-			if v.about.IsPause() {
-				v.about.Pause(l.Index(), &w.pause)
-			} else {
-				v.about.Visit(l.Index(), l.Now(), &w.roster)
-			}
+			v.about.Turn(l.Index(), &w.pause)
 		})
 		if err != nil {
 			home.loop.Post(func() { v.fail(errLoops); v.finish() })

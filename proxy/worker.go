@@ -293,8 +293,7 @@ func (s *client) stalls() bool {
 		return false
 	}
 	received, _ := s.conn.Traffic()
-	_, crawls := s.coming.Look(1, int64(received))
-	return crawls
+	return s.coming.Crawls(int64(received))
 }
 
 // stop closes everything that the worker owns. Its hooks stay with the loop and find nothing to do.

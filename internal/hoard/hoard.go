@@ -37,6 +37,15 @@ type Pace struct {
 	looked bool
 }
 
+// SomeLeft is what Look gets for left if nobody knows how much that is. The looks say nothing then.
+const SomeLeft = 1
+
+// Crawls is Look for a holder of whom nobody knows how much is still to come.
+func (p *Pace) Crawls(moved int64) bool {
+	_, crawls := p.Look(SomeLeft, moved)
+	return crawls
+}
+
 // Look returns how many looks it will take at this pace until the memory is free, and whether the
 // holder crawls: less than MinRate has moved since the last look. left is how many bytes are still
 // to move, moved how many have moved so far. The first look at a holder returns 0 and false.

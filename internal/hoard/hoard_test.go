@@ -37,3 +37,15 @@ func TestScarcity(t *testing.T) {
 	f(1, scarceFor+2*time.Second, false)
 	f(2, time.Minute, true)
 }
+
+func TestPaceOfUnknownLength(t *testing.T) {
+	var p Pace
+	for i, f := range []struct {
+		moved int64
+		want  bool
+	}{{1 << 20, false}, {1<<20 + MinRate, false}, {1<<20 + 2*MinRate - 1, true}, {1 << 10, false}, {1 << 10, true}} {
+		if got := p.Crawls(f.moved); got != f.want {
+			t.Errorf("look %d: %d moved, crawls %v", i, f.moved, got)
+		}
+	}
+}

@@ -144,19 +144,40 @@ func (a *Account) giveOther(n int) {
 	a.heap.RefundHeap(int64(n), free)
 }
 
-// SetAccount charges the conn's buffers to a from now on. Without an account of its own, a conn
-// uses its loop's, which has no limit. Call it before the conn has any buffer.
-func (c *Conn) SetAccount(a *Account) {
-	if c.in != nil || c.out != nil || c.other != 0 {
-		panic("BUG: a conn with buffers changes its account")
+// SetAccount charges what the conn has, and will have, to a. Without an account of its own, a conn uses
+// its loop's, which has no limit. SetAccount returns false if there is no memory for it, and closes the
+// conn.
+func (c *Conn) SetAccount(a *Account) bool {
+	if c.TrySetAccount(a) {
+		return true
 	}
-	c.account = a
+	if !c.closed {
+		c.closeStarved()
+	}
+	return false
+}
+
+// TrySetAccount is SetAccount that changes nothing if there is no memory: the conn stays open.
+func (c *Conn) TrySetAccount(a *Account) bool {
+	if c.closed || a == c.account {
+		return !c.closed
+	}
 	if !slices.Contains(c.loop.accounts, a) {
 		c.loop.accounts = append(c.loop.accounts, a)
 	}
-	if c.wrapped > 0 {
-		c.SetOther(0)
+	before, buffers, other := c.account, cap(c.in)+cap(c.out), c.other
+	c.account, c.other = a, 0
+	charged := c.charge(buffers)
+	if !charged || !c.TrySetOther(max(other-c.wrapped, 0)) {
+		if charged {
+			a.give(buffers)
+		}
+		c.account, c.other = before, other
+		return false
 	}
+	before.give(buffers)
+	before.giveOther(other)
+	return true
 }
 
 // SetOther sets how many bytes the handler keeps for the conn outside of these buffers; they

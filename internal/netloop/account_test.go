@@ -362,3 +362,49 @@ func (heavy) Ready() bool { return true }
 func (heavy) Memory() int { return 300_000 }
 
 func (heavy) Wrap(fd int, _ netip.AddrPort, give func(fd int, taken func())) { give(fd, func() {}) }
+
+// What a conn has moves with it to another account, or stays where it is if that has no memory for it.
+func TestAccountChanges(t *testing.T) {
+	const all, input = 1 << 20, 20_000
+	first, second := &heapPurse{purse: newPurse(all)}, &heapPurse{purse: newPurse(all)}
+	from, to := NewAccount(first, 0), NewAccount(second, 0)
+	moved := make(chan int64, 1)
+	ln, err := newGroup(t, Config{Loops: 1}).ListenWrapped("127.0.0.1:0", heavy{}, func(c *Conn) Handler {
+		c.SetAccount(from)
+		return funcs{data: func(c *Conn, in []byte) int {
+			if len(in) < input {
+				return 0
+			}
+			out, _ := c.Grow(c.Out(), 5000)
+			c.SetOther(1000)
+			had := from.used
+			for _, size := range []int64{0, 301_000} { // too little for the buffers, or for what is wrapped
+				little := NewAccount(newPurse(size), 0)
+				if c.TrySetAccount(little) || c.account != from || from.used != had || little.used != 0 {
+					t.Errorf("an account with little memory has %d bytes, the one before %d of %d", little.used, from.used, had)
+				}
+			}
+			if !c.SetAccount(to) || from.used != 0 || to.used != had || first.heap != 0 || second.heap != 301_000 {
+				t.Errorf("%d bytes of %d are moved, %d of them in the heap", to.used, had, second.heap)
+			}
+			c.SetOut(append(out, 'x'))
+			moved <- had
+			return len(in)
+		}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc := dialTo(t, ln)
+	write(t, nc, strings.Repeat("i", input/2))
+	eventually(t, ln.group, "half of the input is kept", func(*Loop) bool { return from.used > 300_000 })
+	write(t, nc, strings.Repeat("i", input/2))
+	expect(t, nc, "x")
+	if had := receive(t, moved); had < 301_000+5000 {
+		t.Errorf("%d bytes are moved", had)
+	}
+	nc.Close()
+	eventually(t, ln.group, "all is given back", func(*Loop) bool {
+		return from.used == 0 && to.used == 0 && second.heap == 0 && first.left.Load()+from.granted == all && second.left.Load()+to.granted == all
+	})
+}

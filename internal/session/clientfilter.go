@@ -89,6 +89,7 @@ func parseListFilter(args [][]byte, _ *State) (f ClientFilter, refusal string) {
 			f.ids = append(f.ids, id)
 		}
 		slices.Sort(f.ids)
+		f.ids = slices.Compact(f.ids)
 		return f, ""
 	}
 	return f, command.ErrSyntax

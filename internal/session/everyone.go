@@ -101,6 +101,15 @@ const everyoneBytes = 1 << 10
 // Bytes is what the command takes in the Go heap, without what one round gathers.
 func (e *Everyone) Bytes() int { return everyoneBytes + 8*cap(e.filter.ids) }
 
+// Turn is Visit, or for CLIENT PAUSE and UNPAUSE Pause, on the loop with p.
+func (e *Everyone) Turn(loop int, p *Pauser) {
+	if e.action == ActionPause {
+		e.Pause(loop, p)
+	} else {
+		e.Visit(loop, p.Now(), p.Clients)
+	}
+}
+
 // Visit goes on with the command on the loop with the given index. Call it there, with the loop's
 // reading of the server's Clock. A pause is applied by Pause.
 func (e *Everyone) Visit(loop int, now time.Duration, clients *Roster) {
@@ -118,18 +127,17 @@ func (e *Everyone) Visit(loop int, now time.Duration, clients *Roster) {
 	if !f.begun {
 		f.begun, f.until = true, clients.newest()
 	}
-	all := clients.behind(f.last)
 	steps := 0
-	for i := range all {
-		if all[i].id > f.until {
+	for id, st := range clients.among(e.filter.ids, f.last) {
+		if id > f.until {
 			break
 		}
 		if steps >= maxVisit {
 			return
 		}
 		steps++
-		if f.last = all[i].id; all[i].state != nil {
-			steps += e.visit(f, all[i].state, now)
+		if f.last = id; st != nil {
+			steps += e.visit(f, st, now)
 		}
 	}
 	f.all = true

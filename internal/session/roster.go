@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -68,6 +69,28 @@ func (r *Roster) behind(id uint64) []rostered {
 		i++
 	}
 	return r.all[i:]
+}
+
+// among returns the places behind that of a client, with their ids, or if ids is not nil those of the
+// clients that it names, in ascending order. The State is nil if the client is not here. Do not call Add
+// or Remove meanwhile.
+func (r *Roster) among(ids []int64, behind uint64) iter.Seq2[uint64, *State] {
+	return func(yield func(uint64, *State) bool) {
+		if ids == nil {
+			for _, c := range r.behind(behind) {
+				if !yield(c.id, c.state) {
+					return
+				}
+			}
+			return
+		}
+		first, _ := slices.BinarySearch(ids, int64(behind)+1)
+		for _, id := range ids[first:] {
+			if !yield(uint64(id), r.find(uint64(id))) {
+				return
+			}
+		}
+	}
 }
 
 func (r *Roster) place(id uint64) (i int, there bool) {

@@ -296,3 +296,24 @@ func TestIDsAreCharged(t *testing.T) {
 		t.Errorf("10,000 ids take %d bytes", n)
 	}
 }
+
+// TestNamedClientsAreFound checks that a command on clients that it names does not visit all others, and
+// lists each client once.
+func TestNamedClientsAreFound(t *testing.T) {
+	m := manyClients(10_000, 2)
+	for request, a := range map[string]Action{
+		"CLIENT LIST ID 9000 -5 3 9000 20000 3": ActionClientList, "CLIENT KILL ID 9000": ActionClientKill,
+	} {
+		e := NewEveryone(a, m.all[0], conversation.Words(t, request), len(m.loops))
+		for i, clients := range m.loops {
+			e.Visit(i, 0, clients)
+		}
+		lines, more := e.Gather()
+		if reply, _ := e.Reply(); more || a == ActionClientKill && string(reply) != ":1\r\n" {
+			t.Errorf("%s needs another round: %v, and is answered %q", request, more, reply)
+		}
+		if a == ActionClientList && !slices.Equal(ids(t, lines), []int{3, 9000}) {
+			t.Errorf("%s lists %q", request, lines)
+		}
+	}
+}
