@@ -214,7 +214,7 @@ func TestPoppedLong(t *testing.T) {
 	p.popped()
 	reply := p.read()
 	ticket, size, ok := member.ParseTicket(reply)
-	if head := "*2\r\n$1\r\nq\r\n$300000\r\n"; !ok || int(size) != len(head)+long+2 {
+	if head := "*2\r\n$1\r\nq\r\n$300000\r\n"; !ok || size != len(head)+long+2 {
 		t.Errorf("got %.80q, want a ticket for %d bytes", reply, len(head)+long+2)
 	}
 	p.send(fmt.Sprintf("DUNLIN FETCH %d 0 4", ticket))
