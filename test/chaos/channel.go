@@ -89,8 +89,9 @@ func (x *Rig) startChannels() {
 		l := &listener{Session: x.NewSession(p, listenerAt(p)), g: g}
 		listeners = append(listeners, l)
 		g.names = append(g.names, l.name)
-		g.counts[l.name] = &counts{}
-		x.Running.Go(func() { g.counts[l.name].watch(x, p) })
+		counted := &counts{}
+		g.counts[l.name] = counted
+		x.Running.Go(func() { counted.watch(x, p) })
 	}
 	for i, l := range listeners {
 		s := x.NewSession(l.at, "speaker at "+l.at.ID)

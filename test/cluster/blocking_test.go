@@ -474,7 +474,7 @@ func TestBlockingMoves(t *testing.T) {
 }
 
 // TestBlockingOrderMoves: clients of two proxies that wait for one key are served first come, first served, also by its
-// next owner.
+// next owners. A node goes between those that come first and the others, which takes longer than any message of theirs.
 func TestBlockingOrderMoves(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 3, 2)
@@ -484,25 +484,33 @@ func TestBlockingOrderMoves(t *testing.T) {
 		harness.AwaitLevel(t, c.Proxy(i).Addr)
 		admins[i] = harness.DialWire(t, c.Proxy(i).Addr)
 	}
-	const clients, keys = 300, 2
-	var waiting []*harness.Wire
+	const clients, keys = 150, 2
+	var waves [][]*harness.Wire
 	var lines []string
 	var blocked [len(admins)]int
-	for i := range clients {
-		by := i * 7 / 3 % len(admins)
-		w, line := harness.DialWire(t, c.Proxy(by).Addr), fmt.Sprintf("BLPOP line:%d 120", i%keys)
-		w.Send([]byte(line + "\r\n"))
-		blocked[by]++
-		wantBlocked(t, admins[by], blocked[by])
-		waiting, lines = append(waiting, w), append(lines, line)
-	}
-	server{nodes: nodes}.wantStanding(t, lines...)
 	for last := len(nodes) - 1; last > 0; last-- { // then the first node has all keys
+		var wave []*harness.Wire
+		for i := range clients {
+			by := i * 7 / 3 % len(admins)
+			w, line := harness.DialWire(t, c.Proxy(by).Addr), fmt.Sprintf("BLPOP line:%d 120", i%keys)
+			w.Send([]byte(line + "\r\n"))
+			blocked[by]++
+			wave, lines = append(wave, w), append(lines, line)
+		}
+		for by, n := range blocked {
+			wantBlocked(t, admins[by], n)
+		}
+		waves = append(waves, wave)
+		server{nodes: nodes[:last+1]}.wantStanding(t, lines...)
 		c.Node(last).Term(harness.ReadyTimeout)
 		server{nodes: nodes[:last]}.wantStanding(t, lines...)
 	}
-	for i, w := range waiting {
-		admins[0].Want(fmt.Sprintf("RPUSH line:%d %d", i%keys, i), "(integer) 1")
-		wantNext(t, w, fmt.Sprintf("*2\r\n$6\r\nline:%d\r\n$%d\r\n%d\r\n", i%keys, len(fmt.Sprint(i)), i))
+	for number, wave := range waves {
+		for i := range wave {
+			admins[0].Do(fmt.Sprintf("RPUSH line:%d %d", i%keys, number))
+		}
+		for i, w := range wave {
+			wantNext(t, w, fmt.Sprintf("*2\r\n$6\r\nline:%d\r\n$1\r\n%d\r\n", i%keys, number))
+		}
 	}
 }
