@@ -8,7 +8,10 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -56,7 +59,7 @@ func seat(ctx context.Context, addrs []string, count int, greeting, answer strin
 
 // seatAt connects a client from the address of that number of this machine.
 func seatAt(ctx context.Context, addr string, source int, greeting, answer string) (conn net.Conn, err error) {
-	dialer := net.Dialer{Timeout: askLimit, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+source))}}
+	dialer := net.Dialer{Timeout: askLimit, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+source))}, Control: portLater}
 	if conn, err = dialer.DialContext(ctx, "tcp", addr); err != nil {
 		return nil, err
 	}
@@ -74,6 +77,16 @@ func seatAt(ctx context.Context, addr string, source int, greeting, answer strin
 	}
 	_ = conn.SetDeadline(time.Time{})
 	return conn, nil
+}
+
+// portLater has the system choose the port of a connection when it knows the other end: then those that have just
+// ended keep none from a new one.
+func portLater(_, _ string, c syscall.RawConn) error {
+	var refused error
+	err := c.Control(func(fd uintptr) {
+		refused = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+	})
+	return errors.Join(err, refused)
 }
 
 // listen counts what a client receives until it is closed.
