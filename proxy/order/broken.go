@@ -24,6 +24,7 @@ type Broken struct {
 	ForgetIDs    bool // a $ does not keep the ID that a node said it is
 
 	ForgetDeadlines bool // park blocking commands as others, and send them again with all of their time
+	ForgetProgress  bool // the pauses before RETRY grow although what was sent again behind it is executed
 }
 
 func (b *Broken) repeatsOld() bool    { return b != nil && b.RepeatOld }
@@ -47,3 +48,4 @@ func (b *Broken) forgetsLimits() bool { return b != nil && b.ForgetLimits }
 func (b *Broken) forgetsIDs() bool    { return b != nil && b.ForgetIDs }
 
 func (b *Broken) forgetsDeadlines() bool { return b != nil && b.ForgetDeadlines }
+func (b *Broken) forgetsProgress() bool  { return b != nil && b.ForgetProgress }

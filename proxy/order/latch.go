@@ -31,7 +31,8 @@ type latch struct {
 	partitions ring.PartitionSet
 	epoch      uint64        // the newest that the node named
 	until      uint64        // stream offset: what was sent by then must be answered before RETRY
-	rounds     int           // RETRYs in a row since the epoch that were followed by another refusal
+	rounds     int           // RETRYs in a row since the epoch that were followed by another refusal, and nothing else
+	progress   bool          // a request that was sent again behind RETRY was answered
 	spoken     time.Duration // when RETRY was said last
 
 	ahead      ring.PartitionSet // of the requests that were on their way when RETRY was said last
@@ -44,10 +45,12 @@ const (
 )
 
 // add is the event that a request, whose bytes are raw, was refused while the pipe's stream ended
-// at tail. It reports whether this is the first refusal in the epoch.
+// at tail. It reports whether it has nothing to do with the last one: it is the first in the epoch, or a request was
+// executed in between. So each of the pushes that a client pipelines, and that serve more waiters than one lock has time
+// for, does not wait for the longest pause.
 func (l *latch) add(r *Request, raw []byte, tail, epoch uint64) (anew bool) {
-	if anew = epoch > l.epoch; anew { // a new table's refusals have nothing to do with the last one's
-		l.rounds = 0
+	if anew = epoch > l.epoch || l.progress; anew {
+		l.rounds, l.progress = 0, false
 	}
 	l.on, l.until, l.epoch = true, tail, max(l.epoch, epoch)
 	switch part := r.Part.(type) {

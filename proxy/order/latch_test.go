@@ -86,6 +86,37 @@ func TestRetryIsNotOvertaken(t *testing.T) {
 	}
 }
 
+// TestPausesBeginAnewBehindProgress: a client pipelines commands each of which keeps the node from executing the next one
+// for a moment. However many they are, each waits for a short pause only.
+func TestPausesBeginAnewBehindProgress(t *testing.T) {
+	h := newShell(t)
+	s := &Session{Owner: noOwner{}}
+	h.submit(s) // opens the pipe
+	p := h.Owner(0).Pipe(common)
+	const commands = 30
+	for range commands - 1 {
+		h.submit(s)
+	}
+	begin := h.now
+	for done := 0; done < commands; h.now += retryFirst {
+		h.RetryTimer(h.now)
+		h.run()
+		if p.Inflight() == 0 {
+			continue // the pause is not over
+		}
+		if done > 0 {
+			p.Pop() // RETRY
+		}
+		p.Pop()
+		for done++; p.Inflight() > 0; {
+			h.Refused(p, Refusal{Epoch: 1}, h.now)
+		}
+	}
+	if took := h.now - begin; took > 4*commands*retryFirst {
+		t.Errorf("%d commands take %v of pauses, want at most %v", commands, took, 4*commands*retryFirst)
+	}
+}
+
 // scattered is the Part of a request with keys in the partitions 3 and 4. It counts how often the
 // Machine asks for them.
 type scattered struct{ asked *int }

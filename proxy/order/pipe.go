@@ -222,6 +222,9 @@ func (p *Pipe) Pop() {
 	if s := r.Session; s != nil && !r.asks {
 		s.remote--
 	}
+	if r.since != 0 {
+		p.latch.progress = true
+	}
 	p.drop(r)
 }
 

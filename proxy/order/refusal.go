@@ -30,6 +30,7 @@ func (m *Machine) Refused(p *Pipe, why Refusal, now time.Duration) {
 
 // refused does what a refusal of a request of the pipe asks for. See keep about raw and body.
 func (m *Machine) refused(p *Pipe, r *Request, raw []byte, body Body, why Refusal, now time.Duration) {
+	p.latch.progress = p.latch.progress && !m.broken.forgetsProgress()
 	if p.latch.add(r, raw, p.tail(), why.Epoch) {
 		m.retrySoon()
 	}
