@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -79,12 +77,15 @@ func seatAt(ctx context.Context, addr string, source int, greeting, answer strin
 	return conn, nil
 }
 
+// bindAddressNoPort is IP_BIND_ADDRESS_NO_PORT, see ip(7).
+const bindAddressNoPort = 24
+
 // portLater has the system choose the port of a connection when it knows the other end: then those that have just
 // ended keep none from a new one.
 func portLater(_, _ string, c syscall.RawConn) error {
 	var refused error
 	err := c.Control(func(fd uintptr) {
-		refused = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+		refused = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_IP, bindAddressNoPort, 1)
 	})
 	return errors.Join(err, refused)
 }
