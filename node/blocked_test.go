@@ -474,8 +474,8 @@ func TestBlockedFenced(t *testing.T) {
 	c.want("EXISTS {k}q", "(integer) 0")
 }
 
-// TestBlockedByAge: commands that have waited elsewhere stand in front of those that came later, whoever sends them, and
-// an age is that of one command only.
+// TestBlockedByAge: commands that have waited elsewhere stand in front of those that came later,
+// whoever sends them, and an age is that of one command only.
 func TestBlockedByAge(t *testing.T) {
 	n := startLeveled(t)
 	p, c := claimPipe(t, n), dial(t, n.Addr())

@@ -124,7 +124,8 @@ func TestReturnOfSortedSets(t *testing.T) {
 	}
 }
 
-// TestReturnRestoresTheExpiry: a key that was emptied comes back with its expiry, and one that was made anew has its own.
+// TestReturnRestoresTheExpiry: a key that was emptied comes back with its expiry, and one that was
+// made anew has its own.
 func TestReturnRestoresTheExpiry(t *testing.T) {
 	n := startLeveled(t)
 	p, c := claimPipe(t, n), dial(t, n.Addr())
@@ -203,7 +204,8 @@ func TestReturnOfMany(t *testing.T) {
 	}
 }
 
-// TestPoppedLong: the token of a long element that is popped at once is no part of the reply, for which a ticket stands.
+// TestPoppedLong: the token of a long element that is popped at once is no part of the reply, for
+// which a ticket stands.
 func TestPoppedLong(t *testing.T) {
 	const long = 300_000
 	n := startLeveled(t)

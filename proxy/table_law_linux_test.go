@@ -120,7 +120,8 @@ func (rig *tableRig) tick() {
 	rig.thread, rig.last = thread, now
 }
 
-// refusingNode opens any pipe, knows of every topic, and refuses every other command. It has its buffers from the beginning.
+// refusingNode opens any pipe, knows of every topic, and refuses every other command. It has its
+// buffers from the beginning.
 func refusingNode(t *testing.T) (addr string) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

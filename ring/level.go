@@ -123,8 +123,8 @@ const HandedLevel = 21
 // for (DUNLIN TABLE).
 const GoneLevel = 22
 
-// ReturnLevel is the lowest level of a proxy that nodes give tokens for what its blocking commands pop, and the level of
-// the cluster from which on a proxy sends DUNLIN RETURN.
+// ReturnLevel is the lowest level of a proxy that nodes give tokens for what its blocking commands
+// pop, and the level of the cluster from which on a proxy sends DUNLIN RETURN.
 const ReturnLevel = 23
 
 // WaitedLevel is the lowest level of nodes that understand for how long a blocking command has waited elsewhere.

@@ -57,7 +57,8 @@ func seat(ctx context.Context, addrs []string, count int, greeting, answer strin
 
 // seatAt connects a client from the address of that number of this machine.
 func seatAt(ctx context.Context, addr string, source int, greeting, answer string) (conn net.Conn, err error) {
-	dialer := net.Dialer{Timeout: askLimit, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+source))}, Control: portLater}
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+source))}
+	dialer := net.Dialer{Timeout: askLimit, LocalAddr: from, Control: portLater}
 	if conn, err = dialer.DialContext(ctx, "tcp", addr); err != nil {
 		return nil, err
 	}

@@ -67,8 +67,8 @@ func (r *race) runCrowd(ctx context.Context, o typesOptions, w io.Writer) error 
 			medianOf(all, func(x *crowded) float64 { return millis(x.all) }),
 			medianOf(all, func(x *crowded) float64 { return x.cpu })))
 	}
-	fmt.Fprintf(w, "\n%d clients wait in BLPOP, medians of %d rounds: µs of a wake-up beside them, for another key; ms until each\n"+
-		"of them has an element, and µs of the servers' processor time for each.\n\n", o.crowd, rounds)
+	fmt.Fprintf(w, "\n%d clients wait in BLPOP, medians of %d rounds: µs of a wake-up beside them, for another key;\n"+
+		"ms until each of them has an element, and µs of the servers' processor time for each.\n\n", o.crowd, rounds)
 	writeTable(w, "peer\tp50\tp99\tall\tµs", lines)
 	return nil
 }

@@ -36,7 +36,8 @@ const maxWaited = 1 << 53
 
 // AppendWaited appends the part of a prefix that says for how long the command has waited.
 func AppendWaited(dst []byte, waited time.Duration) []byte {
-	return binary.BigEndian.AppendUint64(append(dst, waitedPrefix), uint64(min(max(0, waited.Microseconds()), maxWaited-1)))
+	micros := min(max(0, waited.Microseconds()), maxWaited-1)
+	return binary.BigEndian.AppendUint64(append(dst, waitedPrefix), uint64(micros))
 }
 
 // Prefix is what stands before a request.

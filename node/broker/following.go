@@ -90,8 +90,8 @@ type Handed struct {
 	Over     ring.PartitionSet // whose channels it hands over
 	Unserved ring.PartitionSet // those of Over that it has lost before it served them
 	Whole    ring.PartitionSet // those of Over of whose channels it has everything
-	// Gone has those that it hands over to nobody, because others went on without it. What it keeps of their channels is
-	// no longer wanted, and would come behind what others publish.
+	// Gone has those that it hands over to nobody, because others went on without it. What it keeps
+	// of their channels is no longer wanted, and would come behind what others publish.
 	Gone ring.PartitionSet
 }
 

@@ -174,9 +174,10 @@ func TestMissedByTwo(t *testing.T) {
 	}
 }
 
-// TestMissedByAHalfOpenConnection: a message of the owner before goes to who was live here earlier. If that receiver comes
-// over another connection, it may not have got the message, and is told of a gap; if the channel moves on, the next owner
-// is not told of it. If it says something over the connection, it has got the message.
+// TestMissedByAHalfOpenConnection: a message of the owner before goes to who was live here earlier.
+// If that receiver comes over another connection, it may not have got the message, and is told of a
+// gap; if the channel moves on, the next owner is not told of it. If it says something over the
+// connection, it has got the message.
 func TestMissedByAHalfOpenConnection(t *testing.T) {
 	const before, back = 4, 6
 	c, of := []byte("c"), Origin{7, 1}

@@ -62,8 +62,8 @@ type Wish struct {
 	Since     time.Duration // when it began to wait, by a clock that all who call Await share
 }
 
-// Waiter waits for one of some keys of a section. The shard's lock protects it. It is a part of what the Servers know of
-// its command.
+// Waiter waits for one of some keys of a section. The shard's lock protects it. It is a part of
+// what the Servers know of its command.
 type Waiter struct {
 	Claims  bool // it is a claim; Servers.Serve may make it one
 	section uint16

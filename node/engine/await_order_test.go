@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestOrderByAge: whenever and however waiters come and go, they stand in the order in which they began to wait, also in
-// a queue of very many, and the place of one is looked for among few.
+// TestOrderByAge: whenever and however waiters come and go, they stand in the order in which they
+// began to wait, also in a queue of very many, and the place of one is looked for among few.
 func TestOrderByAge(t *testing.T) {
 	for _, c := range []struct {
 		name  string

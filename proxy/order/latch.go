@@ -45,9 +45,9 @@ const (
 )
 
 // add is the event that a request, whose bytes are raw, was refused while the pipe's stream ended
-// at tail. It reports whether it has nothing to do with the last one: it is the first in the epoch, or a request was
-// executed in between. So each of the pushes that a client pipelines, and that serve more waiters than one lock has time
-// for, does not wait for the longest pause.
+// at tail. It reports whether it has nothing to do with the last one: it is the first in the epoch,
+// or a request was executed in between. So each of the pushes that a client pipelines, and that
+// serve more waiters than one lock has time for, does not wait for the longest pause.
 func (l *latch) add(r *Request, raw []byte, tail, epoch uint64) (anew bool) {
 	if anew = epoch > l.epoch || l.progress; anew {
 		l.rounds, l.progress = 0, false

@@ -86,8 +86,8 @@ func TestRetryIsNotOvertaken(t *testing.T) {
 	}
 }
 
-// TestPausesBeginAnewBehindProgress: a client pipelines commands each of which keeps the node from executing the next one
-// for a moment. However many they are, each waits for a short pause only.
+// TestPausesBeginAnewBehindProgress: a client pipelines commands each of which keeps the node from
+// executing the next one for a moment. However many they are, each waits for a short pause only.
 func TestPausesBeginAnewBehindProgress(t *testing.T) {
 	h := newShell(t)
 	s := &Session{Owner: noOwner{}}

@@ -223,5 +223,6 @@ const leastWait = 0.001
 // ages reports whether a parked request says for how long its command has waited, when it is sent: it is a blocking
 // command, and finds its place among those who wait for its key by that, whoever of them comes first.
 func (m *Machine) ages(h *parked) bool {
-	return h.body == nil && !h.Session.wait.brief && h.Session.wait.of(&h.Request) && m.Level() >= ring.WaitedLevel && !m.broken.forgetsAges()
+	w := &h.Session.wait
+	return h.body == nil && !w.brief && w.of(&h.Request) && m.Level() >= ring.WaitedLevel && !m.broken.forgetsAges()
 }

@@ -47,9 +47,13 @@ type counted struct {
 
 // watch looks at what a proxy counts until the clients stop.
 func (c *counts) watch(x *Rig, proxy *harness.Member) {
-	for !x.Stopped() {
+	for {
 		c.look(proxy)
-		time.Sleep(countPause)
+		select {
+		case <-x.stop:
+			return
+		case <-time.After(countPause):
+		}
 	}
 }
 

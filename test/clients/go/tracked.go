@@ -7,7 +7,8 @@ import (
 
 // caching is for the libraries with a client-side cache.
 type caching interface {
-	// openCache opens connections for a cache, and returns what reads a key through the library's cache, and reports whether the cache had it.
+	// openCache opens connections for a cache, and returns what reads a key through the library's
+	// cache, and reports whether the cache had it.
 	openCache(ctx context.Context) (func(key string) (value string, hit bool, err error), error)
 }
 
