@@ -76,6 +76,15 @@ TWO      := raced-first raced-second raced-others unit portable page deployment
 CLUSTERS := raced-clusters libraries raced-chaos clusters raced-libraries
 MEASURED := measured
 BESIDE   := earlier checked law macos
+JOBS     := 2
+# With CALM=1 one target runs at a time and none beside, and one package of it: for a second look at tests that failed on
+# a busy machine.
+ifdef CALM
+export GOFLAGS := $(GOFLAGS) -p=1
+TWO    += $(BESIDE)
+BESIDE := have
+JOBS   := 1
+endif
 IDLE     = chrt -i -p 0 $$BASHPID 2>/dev/null || renice -n 19 -p $$BASHPID >/dev/null
 STAGE    = begin=$$SECONDS; echo "== $(1)"; $(MAKE) --no-print-directory $(2) $(1) || failed=1; echo "== $(1): $$((SECONDS - begin)) s"
 STOP     = [ $$failed = 0 ] || exit 1
@@ -84,9 +93,9 @@ STOP     = [ $$failed = 0 ] || exit 1
 .PHONY: test
 test: have ## run every check: vet, linters, unit and end-to-end tests, race detector
 	@failed=0; $(foreach stage,$(FIRST),$(call STAGE,$(stage)); $(STOP);) \
-	  $(call STAGE,$(TWO),-k -j2 --output-sync); \
-	  ( $(IDLE); failed=0; $(call STAGE,$(BESIDE),-k -j2 --output-sync); $(STOP) ) >bin/beside.log 2>&1 & beside=$$!; \
-	  $(call STAGE,$(CLUSTERS),-k -j2 --output-sync); $(call STAGE,$(MEASURED),-k); \
+	  $(call STAGE,$(TWO),-k -j$(JOBS) --output-sync); \
+	  ( $(IDLE); failed=0; $(call STAGE,$(BESIDE),-k -j$(JOBS) --output-sync); $(STOP) ) >bin/beside.log 2>&1 & beside=$$!; \
+	  $(call STAGE,$(CLUSTERS),-k -j$(JOBS) --output-sync); $(call STAGE,$(MEASURED),-k); \
 	  wait $$beside || failed=1; cat bin/beside.log; exit $$failed
 
 # The packages that changed since the branch left BASE, committed or not. Packages below test/ are
