@@ -71,7 +71,7 @@ type Engine struct {
 	limits       atomic.Int64  // how many limits were set: the newest counts
 	limit        atomic.Int64  // what pool.max is, or becomes
 	crowdSeed    maphash.Seed  // known to nobody outside
-	sweeper      atomic.Uint32 // page where Sweep goes on
+	sweeper      atomic.Uint32 // the page that Sweep has looked at last
 	tidier       atomic.Uint32 // shard whose indexes Sweep tidies next
 	dice         atomic.Uint32 // picks victims for those who hold no shard
 	cut          atomic.Int32  // number + 1 of the shard in which they go on, see evict_slice.go; 0: any

@@ -41,15 +41,26 @@ func (e *Engine) Pages() int { return e.pool.inUse() }
 func (e *Engine) Sweep(nowMilli int64, pages int) (expired int) {
 	e.drainForgotten()
 	e.tidyNext()
-	inUse := e.pool.inUse()
-	for range min(pages, inUse) {
-		pg := e.pool.nth(int(e.sweeper.Add(1) % uint32(inUse)))
+	for range min(pages, e.pool.inUse()) {
+		pg := e.nextToSweep()
 		p := &e.pool.pages[pg]
 		if owner := p.mark().shard(); owner >= 0 && p.soonest.Load() <= nowMilli {
 			expired += e.shards[owner].sweepPage(pg, nowMilli)
 		}
 	}
 	return expired
+}
+
+// nextToSweep moves the sweep on to the next page, and returns that. A page that is used for the first time
+// meanwhile delays it by that page at most: a count of steps, modulo the pages in use, leaped back by a page for
+// each round so far, and while a node filled some pages were not looked at for rounds.
+func (e *Engine) nextToSweep() uint32 {
+	for {
+		at := e.sweeper.Load()
+		if next := e.pool.after(at); e.sweeper.CompareAndSwap(at, next) {
+			return next
+		}
+	}
 }
 
 // pageSweep is a walk over the records of one page.

@@ -88,6 +88,36 @@ func TestSweep(t *testing.T) {
 	e.checkSums(t)
 }
 
+// TestSweepRoundWhilePagesCome: a round of the sweep looks at every page, though new ones are used all the time, in a
+// window before those of the others, and many rounds have been before.
+func TestSweepRoundWhilePagesCome(t *testing.T) {
+	oneGoroutine(t)
+	const keys, rounds = 20_000, 50
+	e := open(t, Config{MaxBytes: 32 << 20, Shards: 8, windowReach: 256 << 20})
+	for i := range keys {
+		with(e, uint16(i%Partitions), 0, func(x Txn) {
+			if err := x.Set([]byte(fmt.Sprint(i)), make([]byte, 100), TypeString, 1000); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	for range rounds {
+		e.Sweep(999, e.Pages())
+	}
+	begin, added := e.Pages(), 0
+	for step := 0; step < e.Pages(); step++ {
+		if step%2 == 0 && e.Pages() < 2*begin {
+			for had := e.Pages(); e.Pages() == had; added++ {
+				mustSet(t, e, 0, fmt.Sprint("new", added), make([]byte, 1000))
+			}
+		}
+		e.Sweep(1000, 1)
+	}
+	if st := e.Stats(); st.Expired != keys {
+		t.Errorf("a round of %d pages, %d at its begin, removed %d keys, want %d", e.Pages(), begin, st.Expired, keys)
+	}
+}
+
 // duePages is how many pages a round looks at.
 func (e *Engine) duePages(now int64) (n int) {
 	for pg := 1; pg <= e.Pages(); pg++ {

@@ -210,6 +210,22 @@ func (p *pool) nth(i int) uint32 {
 	return 0
 }
 
+// after is the page behind pg in the round of all that were ever used. There must be one. pg may be 0.
+func (p *pool) after(pg uint32) uint32 {
+	at := int(p.windowOf(pg))
+	if next := pg + 1; next < p.windows[at].fresh.Load() {
+		return next
+	}
+	for {
+		if at++; at == len(p.windows) {
+			at = 0
+		}
+		if w := &p.windows[at]; w.inUse() > 0 {
+			return w.first + 1
+		}
+	}
+}
+
 // owner is the shard that has, or had before a Reset, a page picked by r from all that were ever
 // used, -1 if none has. Shards are thereby picked in proportion to the memory they hold.
 func (p *pool) owner(r uint32) int {
