@@ -51,9 +51,9 @@ func (e *Engine) Sweep(nowMilli int64, pages int) (expired int) {
 	return expired
 }
 
-// nextToSweep moves the sweep on to the next page, and returns that. A page that is used for the first time
-// meanwhile delays it by that page at most: a count of steps, modulo the pages in use, leaped back by a page for
-// each round so far, and while a node filled some pages were not looked at for rounds.
+// nextToSweep moves the sweep on to the next page, and returns that. A page that is used for the first time meanwhile
+// delays it by that page at most, which a count of steps, modulo the pages in use, would not: it leaps back by a page for
+// each round so far.
 func (e *Engine) nextToSweep() uint32 {
 	for {
 		at := e.sweeper.Load()
