@@ -67,7 +67,9 @@ type lostMessage struct {
 }
 
 const (
-	channels     = 5
+	channels = 5
+	// lastMessages is how long a listener waits for what was said last, beside the time for which the
+	// machine stands still.
 	lastMessages = 3 * time.Second
 )
 
@@ -287,7 +289,7 @@ func (l *listener) listen() error {
 	}
 	l.since, l.last = time.Now(), map[message]int64{}
 	l.g.listens(l.name)
-	var until time.Time
+	var silent time.Time // since when nobody speaks
 	for {
 		frame, err := link.Receive(time.Now().Add(50 * time.Millisecond))
 		switch {
@@ -299,10 +301,11 @@ func (l *listener) listen() error {
 		}
 		select {
 		case <-l.g.silent:
-			if until.IsZero() {
-				until = time.Now().Add(lastMessages)
+			now := time.Now()
+			if silent.IsZero() {
+				silent = now
 			}
-			if l.g.heardAll(l.name) || time.Now().After(until) {
+			if l.g.heardAll(l.name) || now.Sub(silent) > lastMessages+l.X.Pulse.Missed(silent, now) {
 				return nil
 			}
 		default:
@@ -410,7 +413,7 @@ func (x *Rig) AllHeard(swept bool) {
 	}
 	begin := time.Now()
 	missing := g.missing(begin, swept)
-	for len(missing) > 0 && time.Since(begin) < noteTime+sweepTime {
+	for len(missing) > 0 && time.Since(begin) < noteTime+sweepTime+x.Pulse.Missed(begin, time.Now()) {
 		time.Sleep(harness.PollInterval)
 		missing = g.missing(begin, swept)
 	}

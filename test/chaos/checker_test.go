@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/ring"
+	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
 // TestChaosChecker checks that History notices each kind of wrong read, and accepts the right ones.
@@ -116,7 +117,8 @@ func TestChaosCheckerDeaths(t *testing.T) {
 		if anew {
 			second.Since[partition] = 2
 		}
-		x := &Rig{Options: Options{Copies: copies}, losses: map[string]int{}, deaths: []death{{"n1", died, died.Add(time.Millisecond)}}}
+		x := &Rig{C: &harness.Cluster{}, Options: Options{Copies: copies}, losses: map[string]int{}}
+		x.deaths = []death{{"n1", died, died.Add(time.Millisecond)}}
 		x.KeepsAll.Store(keepsAll)
 		x.KeepsAll.since.Store(0) // from the beginning
 		x.Tables = &tableWatch{seen: map[ring.Version]time.Time{}}
@@ -235,6 +237,62 @@ func TestChaosCheckerTables(t *testing.T) {
 	f(7, 10.5, 11, true) // written at the old owner
 	f(7, 12, 13, false)  // written after the move
 	f(8, 9, 11, false)
+}
+
+// TestStandstillExplains: a table is seen late, a level known late, and writes are lost that were
+// older than else, if the machine stood still meanwhile.
+func TestStandstillExplains(t *testing.T) {
+	const stood = 3 * time.Second
+	begin := time.Now().Add(-time.Hour)
+	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
+	f := func(what string, explained func(x *Rig) bool) {
+		t.Helper()
+		for _, still := range []bool{false, true} {
+			x := &Rig{C: &harness.Cluster{}, Options: Options{Copies: 2}, losses: map[string]int{}}
+			if still {
+				x.Pulse = &pulse{began: time.Now(), late: []Timing{{begin: at(10), took: stood}}}
+			}
+			x.Tables = &tableWatch{seen: map[ring.Version]time.Time{}, pulse: x.Pulse}
+			if got := explained(x); got != still {
+				t.Errorf("%s is believed: %v, want %v", what, got, still)
+			}
+		}
+	}
+	began := func(x *Rig, seen, from, to float64) bool {
+		x.Tables.began[7] = []time.Time{at(seen)}
+		return x.judge(absence{key: "k", partition: 7, from: at(from), to: at(to), lost: 1}) == nil
+	}
+	f("a table that is seen behind its effect", func(x *Rig) bool { return began(x, 14, 9, 10.5) })
+	f("a write to an old owner", func(x *Rig) bool { return began(x, 9.5, 12, 14) })
+	f("an older loss", func(x *Rig) bool {
+		first := &ring.Table{Epoch: 1, Nodes: []ring.Member{{ID: "n1"}, {ID: "n2"}}}
+		for p := range first.Owner {
+			first.Owner[p] = 0
+		}
+		x.Tables.note(first, at(0))
+		x.deaths = []death{{"n1", at(13.05), at(13.06)}}
+		clear(x.Tables.began[:])
+		return x.judge(absence{key: "k", partition: 7, from: at(9), to: at(14), lost: 1, acked: at(10)}) == nil
+	})
+	f("a table in use", func(x *Rig) bool {
+		first, second := &ring.Table{Epoch: 1, Nodes: []ring.Member{{ID: "n1"}}}, &ring.Table{Epoch: 2, Nodes: []ring.Member{{ID: "n2"}}}
+		x.Tables.note(first, at(0))
+		x.Tables.note(second, at(9.5))
+		return x.Tables.ownedAbout("n1", 7, at(12.5))
+	})
+}
+
+// TestStandstillDelaysLevels: members know of a level later if the machine stood still.
+func TestStandstillDelaysLevels(t *testing.T) {
+	w := &tableWatch{seen: map[ring.Version]time.Time{}, pulse: &pulse{began: time.Now()}}
+	w.note(&ring.Table{Epoch: 1, Level: 3}, time.Now().Add(-2*watchLag))
+	w.pulse.late = []Timing{{begin: time.Now().Add(-2 * watchLag), took: time.Hour}}
+	if w.atLevel(3) {
+		t.Error("a level is known when the machine has stood still since it came")
+	}
+	if w.pulse.late = nil; !w.atLevel(3) || w.atLevel(4) {
+		t.Error("a level is not known in time, or too early")
+	}
 }
 
 // TestPulseStandsStill: who asks for how long the machine stood still may run again before the pulse.

@@ -279,19 +279,39 @@ func (x *Rig) hurt(since time.Time) bool { return x.disturbed(since) && x.popped
 
 // disturbed reports whether something may have happened to a node since then.
 func (x *Rig) disturbed(since time.Time) bool {
-	return x.relayed || x.Network != nil || x.Pulse.Missed(since, time.Now()) >= MachineLimit || x.diedSince(since) || x.gaveUpSince(since)
+	return x.relayed || x.Network != nil || x.Pulse.Missed(since, time.Now()) >= MachineLimit ||
+		x.diedSince(since) || x.gaveUpSince(since, nil)
 }
 
-// gaveUpSince reports whether a member's log says since then that a node was given up because it was silent, or that it
-// stood still: on a busy machine.
-func (x *Rig) gaveUpSince(since time.Time) bool {
+// gaveUpSince reports whether a member's log says since then that a node was given up because it
+// was silent, or that it stood still: on a busy machine. What is said of the member but does not
+// count.
+func (x *Rig) gaveUpSince(since time.Time, but *harness.Member) bool {
+	return x.loggedSince(since, func(m *harness.Member, line string) bool {
+		if strings.Contains(line, "sent nothing for too long") {
+			return but == nil || !strings.Contains(line, " node="+but.ID+" ")
+		}
+		return m != but && strings.Contains(line, "msg=fenced")
+	})
+}
+
+// stumblesSince reports whether a node's log says since then that it stood still, or that others had
+// taken it for dead.
+func (x *Rig) stumblesSince(since time.Time) bool {
+	return x.loggedSince(since, func(_ *harness.Member, line string) bool {
+		return strings.Contains(line, "msg=fenced")
+	})
+}
+
+// loggedSince reports whether a member has logged such a line since then.
+func (x *Rig) loggedSince(since time.Time, is func(m *harness.Member, line string) bool) bool {
 	for _, m := range x.C.Members {
 		log, err := os.ReadFile(m.Logged)
 		if err != nil {
 			return true
 		}
 		for line := range strings.Lines(string(log)) {
-			if !strings.Contains(line, "sent nothing for too long") && !strings.Contains(line, "msg=fenced") {
+			if !is(m, line) {
 				continue
 			}
 			stamp, _, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ func (x *Rig) during(what string, victim *harness.Member, do func()) (failed int
 	f := x.Observe(what, victim, do, func() { x.converge(what) })
 	x.T.Logf("%-30s one epoch after %4d ms, its keys out for %4d ms, %2d errors; others' commands: p99 %3d ms, worst %3d ms; the machine stood still for %d ms",
 		what, f.Whole.Milliseconds(), f.Outage.Milliseconds(), f.Failed, f.P99.Milliseconds(), f.Worst.Milliseconds(), f.Stood.Milliseconds())
-	if f.P99 > disturbedLimit && f.judgesOthers() {
+	if f.P99 > disturbedLimit && f.judgesOthers() && !x.gaveUpSince(f.Begin, victim) {
 		x.Violate("%s: commands on other nodes took %v in the 99th percentile, want at most %v", what, f.P99, disturbedLimit)
 	}
 	return f.Failed
@@ -83,7 +84,8 @@ func (x *Rig) Observe(what string, victim *harness.Member, do, whole func()) Fig
 		f.P99, f.Worst = Latencies(all)
 	}
 	f.Stood = x.Pulse.Missed(f.Begin, f.End)
-	if i := slices.IndexFunc(others, func(s Timing) bool { return s.failed }); i >= 0 && f.judgesOthers() {
+	i := slices.IndexFunc(others, func(s Timing) bool { return s.failed })
+	if i >= 0 && f.judgesOthers() && !x.gaveUpSince(f.Begin, victim) {
 		x.Violate("%s: a command on another node failed, %s", what, Clock(others[i].begin))
 	}
 	return f
@@ -105,6 +107,28 @@ func (x *Rig) converge(what string) {
 		}
 		time.Sleep(harness.PollInterval)
 	}
+}
+
+// eventually waits until a condition holds, and fails the test if it does not within the time given.
+// Time in which the machine stood still does not count.
+func (x *Rig) eventually(within time.Duration, what string, holds func() bool, why ...func() string) {
+	x.T.Helper()
+	begin := time.Now()
+	for !holds() && time.Since(begin) < within+x.Pulse.Missed(begin, time.Now()) {
+		time.Sleep(harness.PollInterval)
+	}
+	harness.Eventually(x.T, 0, what+fmt.Sprintf(", after %v", time.Since(begin)), holds, why...)
+}
+
+// leaves ends a member by SIGTERM, and returns how long that took.
+func (x *Rig) leaves(m *harness.Member) time.Duration {
+	x.T.Helper()
+	begin := time.Now()
+	took := m.Term(harness.ReadyTimeout)
+	if most := epochTime + 2*x.Pulse.Missed(begin, time.Now()); took > most {
+		x.Violate("%s ended %v after SIGTERM, want at most %v", m.ID, took, most)
+	}
+	return took
 }
 
 // servedAgain waits until a command that begins from now on has succeeded at every prober.

@@ -15,7 +15,7 @@ import (
 // that of a partition whose data begins anew. A node that leaves in order loses nothing.
 
 // lossLimit bounds the age of lost writes: a write that was acknowledged earlier than this before
-// the death of its owner must not be lost.
+// the death of its owner must not be lost. Time in which the machine stood still does not count.
 const lossLimit = 100 * time.Millisecond
 
 // death is the time at which a test killed or froze a node without a warning.
@@ -68,6 +68,9 @@ func (x *Rig) judge(a absence) error {
 	if err == nil && x.Tables.beganAnew(a, x.KeepsAll.since.Load()) {
 		return nil // in a step before; nobody has read it since
 	}
+	if err == nil && x.stumblesSince(a.from.Add(-harness.AnswerTime)) {
+		return nil // a node got no processor, and had to be replaced
+	}
 	if err == nil {
 		err = fmt.Errorf("%v: the data of its partition %d began anew, though every node left in order", a, a.partition)
 	}
@@ -82,6 +85,9 @@ func (x *Rig) judge(a absence) error {
 			return nil
 		}
 		age := d.at.Sub(a.acked)
+		if age > lossLimit {
+			age -= x.Pulse.Missed(a.acked, d.at)
+		}
 		// The receiver of a partition that moves takes over as a follower does.
 		copied := x.Copies >= 2 || x.Tables.movingAbout(a.partition, d.at)
 		if copied && age <= lossLimit {

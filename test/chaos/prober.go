@@ -204,8 +204,11 @@ func (p *pulse) lateness() (late Timing, ok bool) {
 	return Timing{begin: p.began, took: took}, took > beatLate
 }
 
-// Missed returns for how long the machine stood still in the interval.
+// Missed returns for how long the machine stood still in the interval, 0 if there is no pulse.
 func (p *pulse) Missed(begin, end time.Time) (total time.Duration) {
+	if p == nil {
+		return 0
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.late

@@ -163,7 +163,7 @@ func newRig(t testing.TB, seed uint64, o Options) *Rig {
 	x := &Rig{T: t, C: c, Options: o, Seed: seed, stop: make(chan struct{}), tolerated: map[string]int{}, losses: map[string]int{}}
 	x.Pulse = newPulse()
 	t.Cleanup(x.Pulse.close)
-	x.Tables = watchTables([]byte(o.Secret), x.C.ByRole("node")...)
+	x.Tables = watchTables(x.Pulse, []byte(o.Secret), x.C.ByRole("node")...)
 	t.Cleanup(x.Tables.close)
 	x.askKinds()
 	return x

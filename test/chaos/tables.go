@@ -21,9 +21,11 @@ type tableWatch struct {
 	began   [ring.Partitions][]time.Time // when an epoch in which the data began was first seen
 	last    *ring.Table
 	reached [1 << 8]time.Time // when last has had each level since, at least
+	spread  [1 << 8]bool      // all members know that it has
 	all     []sighting        // of the latest tables, by time
 
 	secret []byte // of the cluster
+	pulse  *pulse
 
 	ctx  context.Context // canceled by close
 	stop context.CancelFunc
@@ -40,15 +42,17 @@ const (
 	// keptTables is how many tables are kept: more than one fault leads to.
 	keptTables = 2000
 	watchEvery = 40 * time.Millisecond
-	// watchLag bounds the time from issuing a table to seeing it here.
+	// watchLag bounds the time from issuing a table to seeing it here, beside the time for which the
+	// machine stands still.
 	watchLag = 2 * time.Second
 	// spreadTime bounds the time in which a partition's old owner may accept writes because it does
-	// not have the table yet. These are lost where data begins anew at the new owner.
+	// not have the table yet, beside the time for which the machine stands still. These are lost
+	// where data begins anew at the new owner.
 	spreadTime = time.Second
 )
 
-func watchTables(secret []byte, nodes ...*harness.Member) *tableWatch {
-	w := &tableWatch{secret: secret, seen: map[ring.Version]time.Time{}}
+func watchTables(machine *pulse, secret []byte, nodes ...*harness.Member) *tableWatch {
+	w := &tableWatch{pulse: machine, secret: secret, seen: map[ring.Version]time.Time{}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	for _, m := range nodes {
 		w.Watch(m.Addr)
@@ -122,14 +126,23 @@ func (w *tableWatch) movingAbout(partition uint16, at time.Time) bool {
 	})
 }
 
+// stood returns for how long the machine stood still in the interval.
+func (w *tableWatch) stood(begin, end time.Time) time.Duration {
+	if !begin.Before(end) {
+		return 0
+	}
+	return w.pulse.Missed(begin, end)
+}
+
 // about reports whether is holds for a table that may have been in use at that time, give or take
 // watchLag.
 func (w *tableWatch) about(at time.Time, is func(*ring.Table) bool) bool {
+	lag := watchLag + w.stood(at.Add(-watchLag), at.Add(watchLag))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, s := range w.all {
-		replaced := i+1 < len(w.all) && w.all[i+1].at.Add(watchLag).Before(at)
-		if !replaced && !s.at.After(at.Add(watchLag)) && is(s.table) {
+		replaced := i+1 < len(w.all) && w.all[i+1].at.Add(lag).Before(at)
+		if !replaced && !s.at.After(at.Add(lag)) && is(s.table) {
 			return true
 		}
 	}
@@ -173,12 +186,19 @@ func (w *tableWatch) judge(a absence) error {
 		if a.shown > 0 {
 			break // a partition that begins anew has no older write
 		}
-		if !t.Add(spreadTime).Before(a.from) && !t.Add(-watchLag).After(a.to) {
+		if w.explains(t, a) {
 			return nil
 		}
 	}
 	return fmt.Errorf("%v, though the data of its partition %d did not begin anew between %s and %s",
 		a, a.partition, Clock(a.from), Clock(a.to))
+}
+
+// explains reports whether an absence may come of data that began anew, as a table says that was
+// seen at that time.
+func (w *tableWatch) explains(seen time.Time, a absence) bool {
+	spread, lag := spreadTime+w.stood(seen, a.from), watchLag+w.stood(a.to, seen)
+	return !seen.Add(spread).Before(a.from) && !seen.Add(-lag).After(a.to)
 }
 
 // beganAnew reports whether data that began anew before a time, in nanoseconds, explains an
@@ -187,7 +207,7 @@ func (w *tableWatch) beganAnew(a absence, before int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.ContainsFunc(w.began[a.partition], func(t time.Time) bool {
-		return t.UnixNano() < before && !t.Add(spreadTime).Before(a.from) && !t.Add(-watchLag).After(a.to)
+		return t.UnixNano() < before && w.explains(t, a)
 	})
 }
 
@@ -202,7 +222,10 @@ func (w *tableWatch) Table() *ring.Table {
 func (w *tableWatch) atLevel(level uint8) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.last != nil && w.last.Level >= level && time.Since(w.reached[level]) > watchLag
+	if at := w.reached[level]; !w.spread[level] && w.last != nil && w.last.Level >= level && time.Since(at) > watchLag {
+		w.spread[level] = time.Since(at) > watchLag+w.stood(at, time.Now())
+	}
+	return w.spread[level]
 }
 
 // ofEpoch returns the table of an epoch that was seen last, or nil. Two coordinators may have
