@@ -2,6 +2,7 @@ package node
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
+	"github.com/dunlin-cache/dunlin/internal/tokenlist"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/node/ownership"
@@ -32,7 +34,7 @@ const maxBlocked = 250_000
 // waitMemory is what a wait takes in the Go heap beside its arguments, in bytes (TestMemoryOfWaiters): itself, and its
 // entries in the tables of its connection and of the keys that are awaited. placeMemory is what each further key
 // takes, clientMemory what the wait of a client takes more, and timeMemory what one with a deadline does.
-const waitMemory, placeMemory, clientMemory, timeMemory = 224, 120, 96, 32
+const waitMemory, placeMemory, clientMemory, timeMemory = 192, 120, 96, 32
 
 // blockedAtOnce is how many waits end, or are looked at, in one turn of a loop: fewer if they are for more
 // than blockedKeys keys each.
@@ -43,10 +45,8 @@ const blockedAtOnce, blockedKeys = 64, 8
 type blocked struct {
 	engine.Waiter // first, see blockedOf; its text are the packed arguments of the command
 	conn          *conn
-	token         uint64 // on a pipe; 0: a client waits
-	prev, nxt     *blocked
+	token         uint64 // on its pipe, or among the loop's clients
 	place         int32  // in allBlocked.due; -1: in none
-	reviewed      uint16 // allBlocked.review when it was last looked at
 	cmd           command.ID
 	database      uint8
 	others        uint8 // keys beside the first one
@@ -70,15 +70,19 @@ const (
 	wantsToken                  // its proxy may return what it pops
 )
 
+// waitList has the commands that wait of one pipe, or of all clients of a loop.
+type waitList = tokenlist.List[*blocked]
+
 // allBlocked are the commands of a loop that wait.
 type allBlocked struct {
-	worker      *worker
-	first, last *blocked
-	due         deadlines
-	timer       *netloop.Timer // for the first of due
-	expiring    bool           // a turn ends those that are due
-	review      uint16         // how often all of them were to be looked at
-	reviewing   bool           // a turn does
+	worker   *worker
+	lists    []*waitList // those that are not empty
+	clients  waitList
+	token    uint64 // of the newest of clients
+	due      deadlines
+	timer    *netloop.Timer // for the first of due
+	expiring bool           // a turn ends those that are due
+	review   review
 }
 
 // Await has the command at hand wait, see exec.Host.
@@ -110,6 +114,9 @@ func (r *request) Await(t engine.Txn, a exec.Await) {
 	}
 	if cn.pipe == nil {
 		r.wait(&session.Waiting{Reply: w.timeout, Withdraw: w.leave, Stop: w.end})
+		ws := &r.worker.blocked
+		ws.token++
+		w.token = ws.token
 	} else {
 		w.token = r.token(a.IDs)
 		r.deferred = true
@@ -133,6 +140,17 @@ func (w *blocked) chargeFor(args int) int {
 	return charge
 }
 
+// Token implements tokenlist.Tokened.
+func (w *blocked) Token() uint64 { return w.token }
+
+// list returns where the command stands under its token.
+func (w *blocked) list() *waitList {
+	if p := w.conn.pipe; p != nil {
+		return &p.waits
+	}
+	return &w.conn.worker.blocked.clients
+}
+
 // slot returns that of the keys of a command, which is no claim.
 func (w *blocked) slot(placement ring.Placement) uint16 {
 	args := unpackArgs(nil, []byte(w.Text()))
@@ -149,12 +167,14 @@ func (w *blocked) leave() bool { return w.conn.node.engine.Leave(&w.Waiter) }
 func (w *blocked) end() {
 	ws, cn := &w.conn.worker.blocked, w.conn
 	w.over = true
-	ws.unlink(w)
+	list := w.list()
+	if list.Remove(w.token); list.Len() == 0 {
+		ws.lists = slices.DeleteFunc(ws.lists, func(other *waitList) bool { return other == list })
+	}
 	if w.place >= 0 {
 		heap.Remove(&ws.due, int(w.place))
 	}
 	cn.blockedCharge -= w.chargeFor(len(w.Text()))
-	delete(cn.jobs.waits, w.token)
 	cn.node.waiters.Add(-1)
 }
 
@@ -162,14 +182,10 @@ func (w *blocked) end() {
 func (ws *allBlocked) add(w *blocked, limit, again time.Duration) {
 	w.conn.node.waiters.Add(1)
 	w.conn.blockedCharge += w.chargeFor(len(w.Text()))
-	if js := &w.conn.jobs; w.token != 0 {
-		if js.waits == nil {
-			js.waits = make(map[uint64]*blocked)
-		}
-		js.waits[w.token] = w
+	list := w.list()
+	if list.Add(w); list.Len() == 1 {
+		ws.lists = append(ws.lists, list)
 	}
-	w.reviewed = ws.review
-	ws.pushBack(w)
 	now, ends, looks := ws.worker.loop.Clock(), time.Duration(0), time.Duration(0)
 	if limit > 0 {
 		ends = now + limit
@@ -203,29 +219,6 @@ func (w *blocked) again(after time.Duration) {
 		ends = heap.Remove(&ws.due, int(w.place)).(deadline).ends
 	}
 	ws.schedule(w, ends, ws.worker.loop.Clock()+after)
-}
-
-func (ws *allBlocked) pushBack(w *blocked) {
-	if w.prev = ws.last; w.prev == nil {
-		ws.first = w
-	} else {
-		w.prev.nxt = w
-	}
-	ws.last = w
-}
-
-func (ws *allBlocked) unlink(w *blocked) {
-	if w.prev == nil {
-		ws.first = w.nxt
-	} else {
-		w.prev.nxt = w.nxt
-	}
-	if w.nxt == nil {
-		ws.last = w.prev
-	} else {
-		w.nxt.prev = w.prev
-	}
-	w.prev, w.nxt = nil, nil
 }
 
 // arm sets the timer to the first deadline.
@@ -290,7 +283,7 @@ func (w *blocked) answer(reply func(r *request), free func()) {
 	cn, cmd := w.conn, command.ByID(w.cmd)
 	w.end()
 	switch {
-	case w.token != 0:
+	case cn.pipe != nil:
 		j := &job{cmd: cmd, token: w.token, whole: true} // how the wait has ended is decided
 		cn.pends(j)
 		cn.finish(j, reply, free)
@@ -315,32 +308,62 @@ func (w *blocked) cancel() {
 	}
 }
 
+// review is a look at all waits of a loop.
+type review struct {
+	left  []stretch
+	on    bool // a turn looks
+	again bool // all are to be looked at once more
+}
+
+// stretch is a part of a list that is to be looked at, by token.
+type stretch struct {
+	list        *waitList
+	first, last uint64
+}
+
 // reviewAll ends the waits of connections that have closed, and those for partitions that this node does
 // not serve any more, some in each turn. The others are served if their keys have got values meanwhile.
 func (ws *allBlocked) reviewAll() {
-	ws.review++
-	if !ws.reviewing && ws.first != nil {
-		ws.reviewing = true
+	ws.review.again = true
+	if !ws.review.on && len(ws.lists) > 0 {
+		ws.review.on = true
 		ws.worker.turns.take(ws.reviewSome)
 	}
 }
 
 func (ws *allBlocked) reviewSome() {
-	ws.reviewing = false
 	view := ws.worker.node.view.Load()
 	for left := blockedAtOnce; left > 0; left-- {
-		w := ws.first
-		if w == nil || w.reviewed == ws.review {
+		w := ws.nextToReview()
+		if w == nil {
+			ws.review.on = false
 			return
 		}
-		ws.unlink(w)
-		w.reviewed = ws.review
-		ws.pushBack(w)
 		left -= (1 + int(w.others)) / blockedKeys
 		ws.look(w, view)
 	}
-	ws.reviewing = true
 	ws.worker.turns.take(ws.reviewSome)
+}
+
+// nextToReview returns the wait that is to be looked at next, nil if there is none.
+func (ws *allBlocked) nextToReview() *blocked {
+	for r := &ws.review; ; r.left = r.left[1:] {
+		if len(r.left) == 0 && r.again {
+			r.again = false
+			for _, list := range ws.lists {
+				last, _ := list.Last() // who comes later has looked himself
+				r.left = append(r.left, stretch{list: list, last: last.token})
+			}
+		}
+		if len(r.left) == 0 {
+			return nil
+		}
+		part := &r.left[0]
+		if w, ok := part.list.From(part.first); ok && w.token <= part.last {
+			part.first = w.token + 1
+			return w
+		}
+	}
 }
 
 // look reviews one wait. The partition may be served again by the next view: the wait ends nonetheless, and its time

@@ -403,8 +403,8 @@ func TestBlockedOOM(t *testing.T) {
 	var charged atomic.Int64
 	for _, worker := range n.workers {
 		worker.loop.Post(func() {
-			if worker.blocked.first != nil {
-				charged.Store(int64(worker.blocked.first.conn.blockedCharge))
+			if w, ok := worker.blocked.clients.Last(); ok {
+				charged.Store(int64(w.conn.blockedCharge))
 			}
 		})
 	}

@@ -186,8 +186,9 @@ func TestReviewByAnOlderView(t *testing.T) {
 	away.Standing[ring.PartitionOf([]byte("q"))] = ownership.Foreign
 	err := n.cfg.Group.Each(func(l *netloop.Loop) {
 		ws := &n.workers[l.Index()].blocked
-		for ws.first != nil {
-			ws.look(ws.first, &away)
+		for len(ws.lists) > 0 {
+			w, _ := ws.lists[0].Last()
+			ws.look(w, &away)
 		}
 	})
 	if err != nil {

@@ -185,7 +185,7 @@ func (w *worker) end(r *request, used, batch int) {
 	w.Count.Output(r.Finish())
 	w.ahead.forget()
 	cn.chargeParser()
-	idle := !cn.Answering && !cn.stopped && cn.jobs.none()
+	idle := !cn.Answering && !cn.stopped && cn.owesNothing()
 	if cn.Closing || (cn.ended && idle) {
 		cn.Closing = true
 		cn.dropUpload()
@@ -310,7 +310,7 @@ func (cn *conn) IsWaiting(*netloop.Conn) bool { return cn.State.Blocked }
 func (cn *conn) OnClose(_ *netloop.Conn, err error) {
 	cn.closed = true
 	cn.gone.Store(true)
-	if len(cn.jobs.waits) > 0 {
+	if cn.hasWaits() {
 		cn.worker.blocked.reviewAll()
 	}
 	cn.dropJobs()

@@ -56,14 +56,13 @@ type jobs struct {
 	ctx    context.Context // ends with the connection; nil: nothing needed it yet
 	cancel context.CancelFunc
 
-	token    uint64              // of the newest job
-	pending  map[uint64]*job     // by token: those that are not completed
-	waits    map[uint64]*blocked // by token: commands that wait for keys, which are no jobs yet
-	covering int                 // how many of them concern all keys
-	charge   int                 // their bytes
-	finished []completion        // of which the goroutine has finished, in order
-	armed    bool                // a timer calls deliver
-	settling int                 // jobs that change something whether or not the connection lives, and hold no partition
+	token    uint64          // of the newest job
+	pending  map[uint64]*job // by token: those that are not completed
+	covering int             // how many of them concern all keys
+	charge   int             // their bytes
+	finished []completion    // of which the goroutine has finished, in order
+	armed    bool            // a timer calls deliver
+	settling int             // jobs that change something whether or not the connection lives, and hold no partition
 }
 
 // completion is the end of a job.
@@ -167,8 +166,11 @@ func (r *request) deferrable() bool {
 // working is how many jobs a goroutine or the loop works on.
 func (js *jobs) working() int { return len(js.pending) }
 
-// none reports whether no command of the connection is answered later.
-func (js *jobs) none() bool { return len(js.pending) == 0 && len(js.waits) == 0 }
+// owesNothing reports whether no command of the connection is answered later.
+func (cn *conn) owesNothing() bool { return cn.jobs.working() == 0 && !cn.hasWaits() }
+
+// hasWaits reports whether the connection is a pipe of which commands wait for keys.
+func (cn *conn) hasWaits() bool { return cn.pipe != nil && cn.pipe.waits.Len() > 0 }
 
 // isFull reports whether no other job can begin.
 func (js *jobs) isFull(how progress) bool {
@@ -357,8 +359,10 @@ func cancelJob(r *request) {
 			j.cancel()
 		}
 	}
-	if w := r.conn.jobs.waits[token]; w != nil {
-		w.cancel()
+	if p := r.conn.pipe; p != nil {
+		if w, ok := p.waits.Get(token); ok {
+			w.cancel()
+		}
 	}
 	r.ReplyOK()
 }

@@ -38,11 +38,12 @@ type pipe struct {
 	ended      chan struct{} // closed when none of its commands is executed any more
 
 	// These belong to the conn's loop.
-	hasEnded bool // ended is closed
-	later    bool // its proxy understands commands that are answered later
-	tickets  bool // tickets were issued over it
-	returns  bool // its proxy may return what blocking commands have popped (return.go)
-	flushes  bool // its proxy tells a FLUSHALL of all nodes from other reasons
+	hasEnded bool     // ended is closed
+	later    bool     // its proxy understands commands that are answered later
+	tickets  bool     // tickets were issued over it
+	returns  bool     // its proxy may return what blocking commands have popped (return.go)
+	flushes  bool     // its proxy tells a FLUSHALL of all nodes from other reasons
+	waits    waitList // its commands that wait for keys, which are no jobs yet
 	listener *listener
 	watcher  *watcher // not nil: it is told what is gone of the keys that its commands read, or by their prefixes
 	actor    uint64   // of the request that comes next, see trackRead

@@ -168,7 +168,7 @@ func (w *blocked) anew(turn engine.Turn) {
 		w.end()
 	case w.canceled:
 		w.answer(failCanceled, func() {})
-	case w.token == 0:
+	case w.conn.pipe == nil:
 		w.answer(func(r *request) {
 			l := listing{cmd: cmd, heap: r.Heap, args: args, several: true}
 			for l.findKeys(); len(l.runs) > 0; {

@@ -140,7 +140,7 @@ func (w *worker) closeIdle() {
 		if cn.State.Waiting != nil {
 			cn.Wake(nil)
 		}
-		idle := !cn.Answering && cn.unread == 0 && cn.Upload == nil && cn.jobs.none()
+		idle := !cn.Answering && cn.unread == 0 && cn.Upload == nil && cn.owesNothing()
 		if (idle || cn.State.Blocked) && !cn.Closing {
 			cn.Closing = true
 			cn.Socket.CloseAfterFlush()

@@ -44,11 +44,11 @@ type deferred struct {
 
 // deferrals are the deferred requests of a pipe.
 type deferrals struct {
-	list   []deferred           // by token
-	newest uint64               // token
-	bytes  int                  // of the requests that were copied
-	writes int                  // how many of list have writes set
-	waits  map[uint64]*deferred // blocking commands, by token
+	list   []deferred // by token
+	newest uint64     // token
+	bytes  int        // of the requests that were copied
+	writes int        // how many of list have writes set
+	waits  waitList   // blocking commands
 }
 
 // Later is the event that the node will complete the front request of a pipe by a push with the

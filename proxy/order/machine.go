@@ -45,6 +45,7 @@ type Machine struct {
 
 	parking    []*Session    // those with parked requests
 	untried    int           // how many of them, from the first on, are to be tried again in turns
+	returning  []brokenWaits // about which nothing is decided yet
 	posted     bool          // the shell was told to call RetryTurn
 	redirected []*Session    // those with a -MOVED that FollowMoves is to follow
 	retryPause time.Duration // before parked requests are tried again
@@ -176,7 +177,7 @@ func (m *Machine) Stop(now time.Duration) {
 	for _, n := range m.leaving {
 		m.drop(n, now)
 	}
-	m.list, m.nodes, m.leaving, m.parking, m.untried = nil, nil, nil, nil, 0
+	m.list, m.nodes, m.leaving, m.parking, m.untried, m.returning = nil, nil, nil, nil, 0, nil
 }
 
 // Table returns the table in use, nil before the first.

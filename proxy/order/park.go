@@ -333,7 +333,16 @@ const triedAtOnce = 256
 // RetryTurn is the event that the iteration behind a Post has come.
 func (m *Machine) RetryTurn(now time.Duration) {
 	m.posted = false
+	m.returnSome(now)
 	m.retrySome(now)
+}
+
+// post has the shell call RetryTurn.
+func (m *Machine) post() {
+	if !m.posted {
+		m.posted = true
+		m.act(Action{Kind: Post})
+	}
 }
 
 // retrySome retries the parked requests of the next sessions.
@@ -349,8 +358,7 @@ func (m *Machine) retrySome(now time.Duration) {
 	}
 	switch {
 	case m.untried > 0:
-		m.posted = true
-		m.act(Action{Kind: Post})
+		m.post()
 	case len(m.parking) > 0:
 		m.arm()
 	default:

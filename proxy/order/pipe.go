@@ -94,7 +94,7 @@ func (p *Pipe) IsFailing() bool { return p.state == closed && p.failingSince > 0
 func (p *Pipe) Attempt() uint64 { return p.attempt }
 
 // Inflight returns the number of requests without a reply.
-func (p *Pipe) Inflight() int { return p.inflight.len() + len(p.later.list) + len(p.later.waits) }
+func (p *Pipe) Inflight() int { return p.inflight.len() + len(p.later.list) + p.later.waits.Len() }
 
 // Size returns the bytes of memory that the pipe keeps for its requests. A request that was not
 // copied is not included.
@@ -293,7 +293,8 @@ func (m *Machine) Opened(p *Pipe, now time.Duration) {
 // Lost is the event that the pipe's connection is gone, or must be closed. It decides about
 // everything in flight: a request that no node can have seen, or that may be executed twice, is
 // parked to be sent again. The rest fails, because nobody knows whether it was executed. So does a
-// write that a later one of its session may have replaced (markReplaced).
+// write that a later one of its session may have replaced (markReplaced). Of blocking commands that waited, few come
+// back at once, and the others in turns.
 func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 	if p.state == closed {
 		return
@@ -316,7 +317,12 @@ func (m *Machine) Lost(p *Pipe, why error, now time.Duration) {
 		m.markReplaced(&queue, buf, base, begin, sent)
 	}
 	m.returnDeferred(p, list, since, now)
-	m.returnWaits(p, waits, now)
+	if waits.Len() > 0 {
+		m.returning = append(m.returning, brokenWaits{pipe: p, waits: waits})
+		if !m.posted {
+			m.returnSome(now)
+		}
+	}
 	for queue.len() > 0 {
 		r := *queue.front()
 		queue.pop()
@@ -352,7 +358,7 @@ func (m *Machine) tick(p *Pipe, now time.Duration) {
 	m.offer(p)
 	m.cancel(p)
 	answered := p.sent == p.acked && p.state != opening
-	if answered && len(p.later.list)+len(p.later.waits) == 0 {
+	if answered && len(p.later.list)+p.later.waits.Len() == 0 {
 		p.silent = 0
 		return
 	}

@@ -25,9 +25,10 @@ import (
 // read.
 func (l Lane) carriesCommands() bool { return l.Kind != member.Fetching }
 
-// strayed is the event that a request of the session has become a stray of the pipe.
+// strayed is the event that a request of the session has become a stray of the pipe, unless that is open again: a
+// blocking command may come back after that.
 func (m *Machine) strayed(s *Session, p *Pipe) {
-	if !p.Lane.carriesCommands() || p.Node.left || m.broken.forgetsStrays() {
+	if p.state == open || !p.Lane.carriesCommands() || p.Node.left || m.broken.forgetsStrays() {
 		return
 	}
 	p.strays = true

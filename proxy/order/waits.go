@@ -1,7 +1,6 @@
 package order
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/internal/tokenlist"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -86,6 +86,9 @@ func (m *Machine) CancelWait(s *Session) {
 		return true
 	})
 	if p := s.wait.pipe; p != nil && p.state == open && !s.wait.told {
+		if d, ok := p.later.waits.Get(s.wait.token); !ok || d.Session != s {
+			return // it waited on a connection before this one, and comes back
+		}
 		s.wait.told = true
 		m.Tell(p, member.AppendCancel(nil, s.wait.token))
 	}
@@ -102,7 +105,7 @@ type Claimant interface {
 // CancelClaim has the node of a pipe end the wait of a claim, unless that has come back since. The completion
 // comes all the same.
 func (m *Machine) CancelClaim(p *Pipe, token uint64, of Claimant) {
-	if d := p.later.waits[token]; d != nil && d.Part == Part(of) && p.state == open {
+	if d, ok := p.later.waits.Get(token); ok && d.Part == Part(of) && p.state == open {
 		m.Tell(p, member.AppendCancel(nil, token))
 	}
 }
@@ -134,11 +137,8 @@ func settle(args [][]byte, ids []byte) (raw []byte, ok bool) {
 // await notes that a blocking command waits at the node of p. Its bytes are charged to its session. If
 // there is no memory for them, the wait ends at once.
 func (m *Machine) await(p *Pipe, d *deferred, ids []byte) {
-	if p.later.waits == nil {
-		p.later.waits = make(map[uint64]*deferred)
-	}
 	s := d.Session
-	p.later.waits[d.token] = d
+	p.later.waits.Add(d)
 	if of, ok := d.Part.(Claimant); ok {
 		if d.charged = !s.closed && s.Owner.Keep(len(d.raw)); d.charged {
 			of.Waits(p, d.token, ids)
@@ -156,13 +156,18 @@ func (m *Machine) await(p *Pipe, d *deferred, ids []byte) {
 	}
 }
 
+// waitList has the blocking commands that wait on a pipe.
+type waitList = tokenlist.List[*deferred]
+
+// Token implements tokenlist.Tokened.
+func (d *deferred) Token() uint64 { return d.token }
+
 // takeWait removes the blocking command with the token.
 func (l *deferrals) takeWait(token uint64) (d deferred, ok bool) {
-	at := l.waits[token]
-	if at == nil {
+	at, ok := l.waits.Remove(token)
+	if !ok {
 		return d, false
 	}
-	delete(l.waits, token)
 	at.endWait()
 	return *at, true
 }
@@ -178,18 +183,45 @@ func (d *deferred) endWait() {
 	}
 }
 
-// returnWaits decides about the blocking commands that waited on a pipe that broke.
-func (m *Machine) returnWaits(p *Pipe, waits map[uint64]*deferred, now time.Duration) {
-	for _, token := range slices.Sorted(maps.Keys(waits)) {
-		d := waits[token]
-		if d.endWait(); d.asks {
-			m.undone(&d.Request, nil, nil, now)
-		} else if args := words(d.raw); moves(args) {
-			m.returned(&d.Request, d.raw, d.body, p, true, now)
-		} else {
-			m.strayed(d.Session, p)
-			m.undone(&d.Request, d.raw, nil, now)
+// brokenWaits are the blocking commands that waited on a connection of a pipe that broke.
+type brokenWaits struct {
+	pipe  *Pipe
+	waits waitList
+	next  uint64 // token of the first one about which nothing is decided
+}
+
+// returnedAtOnce is about how many blocking commands come back in one turn.
+const returnedAtOnce = 256
+
+// returnSome decides about the next of the blocking commands that waited on pipes that broke, and the others follow in
+// turns: a pipe may have had 100,000. Until then their sessions take them for waiting.
+func (m *Machine) returnSome(now time.Duration) {
+	for range returnedAtOnce {
+		if len(m.returning) == 0 {
+			m.returning = nil
+			return
 		}
+		of := &m.returning[0]
+		d, ok := of.waits.From(of.next)
+		if !ok {
+			m.returning = m.returning[1:]
+			continue
+		}
+		of.next = d.token + 1
+		m.returnWait(of.pipe, d, now)
+	}
+	m.post()
+}
+
+// returnWait decides about a blocking command that waited on a pipe that broke.
+func (m *Machine) returnWait(p *Pipe, d *deferred, now time.Duration) {
+	if d.endWait(); d.asks {
+		m.undone(&d.Request, nil, nil, now)
+	} else if args := words(d.raw); moves(args) {
+		m.returned(&d.Request, d.raw, d.body, p, true, now)
+	} else {
+		m.strayed(d.Session, p)
+		m.undone(&d.Request, d.raw, nil, now)
 	}
 }
 

@@ -194,6 +194,59 @@ func TestWaitsOfABrokenPipe(t *testing.T) {
 	}
 }
 
+// TestManyWaitsOfABrokenPipe: however many commands waited on a pipe, few come back in one turn. The pipe can be open
+// again before the last ones do: its node is not told to cancel what it does not have, and nothing is a stray any more.
+func TestManyWaitsOfABrokenPipe(t *testing.T) {
+	h := newShell(t)
+	p := h.opened(common)
+	const many = 4*returnedAtOnce + 1
+	var all []*Session
+	for token := range uint64(many) {
+		all = append(all, h.waits(p, token+1, 0, "BLPOP", "k", "0"))
+	}
+	back := func() (n int) {
+		for _, s := range all {
+			if !s.Waits() {
+				n++
+			}
+		}
+		return n
+	}
+	sent := make(map[*Session]bool)
+	h.Lost(p, ErrSilent, h.now)
+	p.retryAt = 0
+	h.open(p, h.now)
+	h.run()
+	if n := back(); n > returnedAtOnce || !p.IsOpen() {
+		t.Fatalf("%d of %d commands come back at once", n, many)
+	}
+	h.waits(p, many, 0, "BLPOP", "k", "0") // by the token that the last one had
+	h.CancelWait(all[many-1])
+	if got := p.Queued(); len(got) > 0 {
+		t.Errorf("the node is told %q", got)
+	}
+	for turn := 2; back() < many || len(sent) < many-1; turn++ {
+		h.RetryTurn(h.now)
+		h.run()
+		for r := p.Front(); r != nil; r = p.Front() {
+			if r.Session != nil {
+				sent[r.Session] = true
+			}
+			p.Pop()
+		}
+		if n := back(); n > turn*returnedAtOnce || turn > 2*many/returnedAtOnce {
+			t.Fatalf("%d of %d commands are back, and %d are sent again, in %d turns", n, many, len(sent), turn)
+		}
+		h.RetryTimer(h.now)
+	}
+	if sent[all[many-1]] || !slices.Equal(h.failed, []Outcome{WaitOver}) {
+		t.Errorf("who did not want to wait any more: sent %v, %v", sent[all[many-1]], h.failed)
+	}
+	if p.strays {
+		t.Error("commands are strays of a connection that the node has closed")
+	}
+}
+
 // TestCancelWait: the node is told once, or as soon as the command waits.
 func TestCancelWait(t *testing.T) {
 	h := newShell(t)
