@@ -34,7 +34,7 @@ const maxBlocked = 250_000
 // waitMemory is what a wait takes in the Go heap beside its arguments, in bytes (TestMemoryOfWaiters): itself, and its
 // entries in the tables of its connection and of the keys that are awaited. placeMemory is what each further key
 // takes, clientMemory what the wait of a client takes more, and timeMemory what one with a deadline does.
-const waitMemory, placeMemory, clientMemory, timeMemory = 192, 120, 96, 32
+const waitMemory, placeMemory, clientMemory, timeMemory = 128, 120, 96, 32
 
 // blockedAtOnce is how many waits end, or are looked at, in one turn of a loop: fewer if they are for more
 // than blockedKeys keys each.
@@ -46,29 +46,48 @@ type blocked struct {
 	engine.Waiter // first, see blockedOf; its text are the packed arguments of the command
 	conn          *conn
 	token         uint64 // on its pipe, or among the loop's clients
-	place         int32  // in allBlocked.due; -1: in none
+	place         int32  // in allBlocked.due; or notDue or hasEnded
 	cmd           command.ID
-	database      uint8
-	others        uint8 // keys beside the first one
-	version       resp.Version
-	noTouch       bool
-	wants         want
-	timed         bool // it has been in allBlocked.due, or is
+	traits        traits
 	canceled      bool // nobody waits for it any more
-	over          bool // it waits no more
 }
+
+const (
+	notDue   = -1 // it is not in allBlocked.due
+	hasEnded = -2 // it waits no more
+)
 
 // blockedOf returns the command that w is the first field of, as all waiters of a node are. A pointer to it in each
 // would take 16 bytes.
 func blockedOf(w *engine.Waiter) *blocked { return (*blocked)(unsafe.Pointer(w)) }
 
-// want is what the sender of a command wants beside its reply, in one byte: see TestMemoryOfWaiters.
-type want uint8
+// traits of a command that waits never change.
+type traits uint8
 
 const (
-	wantsMarks want = 1 << iota // its client may keep what it reads
-	wantsToken                  // its proxy may return what it pops
+	wantsMarks traits = 1 << iota // its client may keep what it reads
+	wantsToken                    // its proxy may return what it pops
+	readsRESP3
+	noTouch
+	isTimed // it has been in allBlocked.due, or is
 )
+
+func (t traits) has(all traits) bool { return t&all == all }
+
+// set adds a trait if a condition holds.
+func (t *traits) set(trait traits, holds bool) {
+	if holds {
+		*t |= trait
+	}
+}
+
+// version returns that of the replies.
+func (t traits) version() resp.Version {
+	if t.has(readsRESP3) {
+		return resp.RESP3
+	}
+	return resp.RESP2
+}
 
 // waitList has the commands that wait of one pipe, or of all clients of a loop.
 type waitList = tokenlist.List[*blocked]
@@ -97,21 +116,17 @@ func (r *request) Await(t engine.Txn, a exec.Await) {
 		r.latch(r.Partition)
 		return
 	}
-	w := &blocked{
-		conn: cn, cmd: r.Cmd.ID, database: r.Database, others: uint8(len(a.Keys) - 1), timed: a.Limit > 0 || a.Positions != nil,
-		version: cn.State.Version, noTouch: cn.State.NoTouch, place: -1,
-	}
-	if !cn.Socket.TrySetOther(cn.otherBytes() + w.chargeFor(packedSize(a.Args))) {
+	w := &blocked{conn: cn, cmd: r.Cmd.ID, place: notDue}
+	w.traits.set(isTimed, a.Limit > 0 || a.Positions != nil)
+	w.traits.set(readsRESP3, cn.State.Version == resp.RESP3)
+	w.traits.set(noTouch, cn.State.NoTouch)
+	w.traits.set(wantsMarks, r.tracksReads())
+	w.traits.set(wantsToken, cn.pipe != nil && cn.pipe.returns)
+	if !cn.Socket.TrySetOther(cn.otherBytes() + w.chargeFor(packedSize(a.Args), len(a.Keys))) {
 		r.Fail(exec.ErrOOM)
 		return
 	}
 	w.Claims = r.Cmd.ID == command.DunlinClaim
-	if r.tracksReads() {
-		w.wants |= wantsMarks
-	}
-	if cn.pipe != nil && cn.pipe.returns {
-		w.wants |= wantsToken
-	}
 	if cn.pipe == nil {
 		r.wait(&session.Waiting{Reply: w.timeout, Withdraw: w.leave, Stop: w.end})
 		ws := &r.worker.blocked
@@ -128,13 +143,16 @@ func (r *request) Await(t engine.Txn, a exec.Await) {
 	r.worker.blocked.add(w, a.Limit, a.Again)
 }
 
-// chargeFor returns the bytes that a wait takes whose packed arguments take so many.
-func (w *blocked) chargeFor(args int) int {
-	charge := waitMemory + int(w.others)*placeMemory + args
+// charge returns the bytes that the wait takes.
+func (w *blocked) charge() int { return w.chargeFor(len(w.Text()), w.Keys()) }
+
+// chargeFor is charge of a wait whose packed arguments take so many bytes.
+func (w *blocked) chargeFor(args, keys int) int {
+	charge := waitMemory + (keys-1)*placeMemory + args
 	if w.conn.pipe == nil {
 		charge += clientMemory
 	}
-	if w.timed {
+	if w.traits.has(isTimed) {
 		charge += timeMemory
 	}
 	return charge
@@ -151,14 +169,17 @@ func (w *blocked) list() *waitList {
 	return &w.conn.worker.blocked.clients
 }
 
+// database returns that of its keys.
+func (w *blocked) database() uint8 { return engine.DatabaseOf(w.Section()) }
+
 // slot returns that of the keys of a command, which is no claim.
 func (w *blocked) slot(placement ring.Placement) uint16 {
 	args := unpackArgs(nil, []byte(w.Text()))
-	return placement.SlotOf(w.database, args[command.ByID(w.cmd).FirstKey(args)])
+	return placement.SlotOf(w.database(), args[command.ByID(w.cmd).FirstKey(args)])
 }
 
 // timeout is the reply to a command whose time is up.
-func (w *blocked) timeout() []byte { return resp.AppendNullArray(nil, w.version) }
+func (w *blocked) timeout() []byte { return resp.AppendNullArray(nil, w.traits.version()) }
 
 // leave ends the wait, and reports false if the command was served.
 func (w *blocked) leave() bool { return w.conn.node.engine.Leave(&w.Waiter) }
@@ -166,7 +187,6 @@ func (w *blocked) leave() bool { return w.conn.node.engine.Leave(&w.Waiter) }
 // end forgets a wait that has ended.
 func (w *blocked) end() {
 	ws, cn := &w.conn.worker.blocked, w.conn
-	w.over = true
 	list := w.list()
 	if list.Remove(w.token); list.Len() == 0 {
 		ws.lists = slices.DeleteFunc(ws.lists, func(other *waitList) bool { return other == list })
@@ -174,14 +194,15 @@ func (w *blocked) end() {
 	if w.place >= 0 {
 		heap.Remove(&ws.due, int(w.place))
 	}
-	cn.blockedCharge -= w.chargeFor(len(w.Text()))
+	w.place = hasEnded
+	cn.blockedCharge -= w.charge()
 	cn.node.waiters.Add(-1)
 }
 
 // add notes a wait that begins.
 func (ws *allBlocked) add(w *blocked, limit, again time.Duration) {
 	w.conn.node.waiters.Add(1)
-	w.conn.blockedCharge += w.chargeFor(len(w.Text()))
+	w.conn.blockedCharge += w.charge()
 	list := w.list()
 	if list.Add(w); list.Len() == 1 {
 		ws.lists = append(ws.lists, list)
@@ -211,7 +232,7 @@ func (ws *allBlocked) schedule(w *blocked, ends, looks time.Duration) {
 
 // again notes that a command that goes on waiting is to be executed again.
 func (w *blocked) again(after time.Duration) {
-	if w.over {
+	if w.place == hasEnded {
 		return
 	}
 	ws, ends := &w.conn.worker.blocked, time.Duration(0)
@@ -339,7 +360,7 @@ func (ws *allBlocked) reviewSome() {
 			ws.review.on = false
 			return
 		}
-		left -= (1 + int(w.others)) / blockedKeys
+		left -= w.Keys() / blockedKeys
 		ws.look(w, view)
 	}
 	ws.worker.turns.take(ws.reviewSome)
@@ -374,7 +395,7 @@ func (ws *allBlocked) look(w *blocked, view *ownership.View) {
 		if w.leave() {
 			w.end()
 		}
-	case view.Standing[w.Partition()] != ownership.Serving || ws.worker.node.placing.Load().closing.Databases.Has(w.database):
+	case view.Standing[w.Partition()] != ownership.Serving || ws.worker.node.placing.Load().closing.Databases.Has(w.database()):
 		ws.endBy(w, nil)
 	default:
 		ws.worker.node.engine.Recheck(&w.Waiter, ws.worker.loop.UnixMilli())
@@ -416,6 +437,6 @@ func (d *deadlines) Pop() any {
 	last := len(*d) - 1
 	popped := (*d)[last]
 	(*d)[last] = deadline{}
-	popped.of.place, *d = -1, (*d)[:last]
+	popped.of.place, *d = notDue, (*d)[:last]
 	return popped
 }

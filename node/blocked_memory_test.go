@@ -35,8 +35,8 @@ func chargedBlocked(t *testing.T, n *Node) (charged int64) {
 	return charged
 }
 
-// TestMemoryOfWaiters: very many commands of a few pipes wait, and what is charged for each is what it takes. One
-// that is not alone in its queue is charged for a key of its own.
+// TestMemoryOfWaiters: very many commands of a few pipes wait, and what is charged for each is what it takes. Who
+// shares a key is charged for as much as the first of two, who need a queue.
 func TestMemoryOfWaiters(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector takes memory of its own")
@@ -48,6 +48,7 @@ func TestMemoryOfWaiters(t *testing.T) {
 		most    int64 // is charged, in per cent of what it takes
 	}{
 		{"a key each", 100_000, func(i int) string { return fmt.Sprintf("queue:%05d", i) }, 115},
+		{"a key for two", 100_000, func(i int) string { return fmt.Sprintf("queue:%05d", i/2) }, 115},
 		{"one key", 100_000, func(int) string { return "queue:00000" }, 150},
 		{"eight keys each", 20_000, eightKeys, 115},
 	} {

@@ -139,7 +139,7 @@ func (w *blocked) ready(turn engine.Turn) {
 	c, _ := member.ParseClaim(args[2:])
 	key := c.Keys[turn.Key]
 	pass := func() {
-		w.conn.node.endTurn(w.database, member.Pass{Kind: c.Kind, Turn: turn.Number, Key: key, Group: c.Group}, w.conn.worker)
+		w.conn.node.endTurn(w.database(), member.Pass{Kind: c.Kind, Turn: turn.Number, Key: key, Group: c.Group}, w.conn.worker)
 	}
 	switch {
 	case turn.Number == 0:

@@ -212,3 +212,33 @@ func TestClaimMoves(t *testing.T) {
 	}
 	awaitBlocked(t, n, 0)
 }
+
+// TestReviewGoesRound: what makes all waits worth another look while a review is on has all of them looked at once
+// more, and those that begin meanwhile do not prolong a review.
+func TestReviewGoesRound(t *testing.T) {
+	var ws allBlocked
+	var a, b waitList
+	ws.lists = []*waitList{&a, &b}
+	for token := range uint64(3) {
+		a.Add(&blocked{token: 1 + token})
+		b.Add(&blocked{token: 11 + token})
+	}
+	want := func(tokens ...uint64) {
+		t.Helper()
+		for _, token := range tokens {
+			if w := ws.nextToReview(); w == nil || w.token != token {
+				t.Fatalf("%+v is looked at, want %d", w, token)
+			}
+		}
+	}
+	ws.review.again = true
+	want(1, 2)
+	a.Add(&blocked{token: 4})
+	want(3, 11)
+	ws.review.again = true
+	b.Remove(12)
+	want(13, 1, 2, 3, 4, 11, 13)
+	if w := ws.nextToReview(); w != nil {
+		t.Errorf("a review goes on with %d", w.token)
+	}
+}

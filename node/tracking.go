@@ -301,7 +301,7 @@ func (r *request) tracksReads() bool {
 // tellAgain tells the client of a command that has waited, behind its reply, to forget what it has read: what has woken
 // the command took the marks of its keys along, perhaps before the reply. A proxy does that for its client itself.
 func (w *blocked) tellAgain() {
-	if w.wants&wantsMarks == 0 {
+	if !w.traits.has(wantsMarks) {
 		return
 	}
 	cn, args := w.conn, unpackArgs(nil, []byte(w.Text()))

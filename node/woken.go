@@ -44,7 +44,7 @@ func (h *wakerHost) Await(t engine.Txn, a exec.Await) {
 
 // Take has a proxy told by which token it can return what is popped, see served.
 func (h *wakerHost) Take(t engine.Txn, key []byte) (ahead []byte) {
-	if blockedOf(h.waiter).wants&wantsToken != 0 {
+	if blockedOf(h.waiter).traits.has(wantsToken) {
 		h.popped = t.Take(key)
 	}
 	return nil
@@ -60,11 +60,11 @@ func (n *Node) newWaker() any {
 
 // execute executes a command under the lock of t. The reply is empty if it goes on waiting, or is postponed.
 func (k *waker) execute(t engine.Txn, w *blocked) (reply exec.Apart) {
-	k.state.Version, k.state.NoTouch, k.host = w.version, w.noTouch, wakerHost{waiter: &w.Waiter}
+	k.state.Version, k.state.NoTouch, k.host = w.traits.version(), w.traits.has(noTouch), wakerHost{waiter: &w.Waiter}
 	k.BeginApart(&k.conn, t.Now())
 	k.text = append(k.text[:0], w.Text()...)
 	k.args = unpackArgs(k.args[:0], k.text)
-	k.Cmd, k.Args, k.Partition, k.Database = command.ByID(w.cmd), k.args, w.Partition(), w.database
+	k.Cmd, k.Args, k.Partition, k.Database = command.ByID(w.cmd), k.args, w.Partition(), w.database()
 	k.Keys, _ = k.Cmd.AppendKeys(k.Keys[:0], k.Args)
 	k.Partitions = k.Partitions[:0]
 	for range k.Keys {
@@ -160,7 +160,7 @@ func (w *blocked) anew(turn engine.Turn) {
 		if turn.Number > 0 { // there are no others in whose queues there are turns
 			group := args[command.ReadsOf(args).Group]
 			p := member.Pass{Kind: member.Group, Turn: turn.Number, Key: args[keys[turn.Key]], Group: group}
-			w.conn.node.endTurn(w.database, p, w.conn.worker)
+			w.conn.node.endTurn(w.database(), p, w.conn.worker)
 		}
 	}
 	switch {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"slices"
 	"time"
 )
@@ -34,7 +35,8 @@ import (
 // each Unlock look at anyway.
 //
 // Very many can wait, so what is kept of each is small: keys are parts of a text that is kept anyway, and what few
-// have is apart (extra, details, dueKey, awaits.turns).
+// have is apart (extra, details, dueKey, awaits.turns). Most wait for a key for which nobody else waits, and have no
+// queue before that changes (awaits.alone).
 
 // Position is a place in a value that grows at its end. The zero Position is in front of everything.
 type Position struct{ Hi, Lo uint64 }
@@ -65,26 +67,34 @@ type Wish struct {
 // Waiter waits for one of some keys of a section. The shard's lock protects it. It is a part of
 // what the Servers know of its command.
 type Waiter struct {
-	Claims  bool // it is a claim; Servers.Serve may make it one
-	section uint16
+	first   place // at the first key; it stands first, see place.waiter
 	since   time.Duration
-	text    string // the keys are parts of it; it stays as it is
-	first   place  // at the first key; without one, it does not wait
+	text    *byte  // see Text: the keys are parts of it
 	extra   *extra // nil: it has one key, and no position
+	length  uint32 // of the text
+	section uint16
+	typ     Type
+	Claims  bool // it is a claim; Servers.Serve may make it one
 }
 
 // extra is what few waiters have.
 type extra struct {
-	places    []place    // at the keys behind the first
+	queue     *awaited // of the first key
+	further   []further
 	positions []Position // by keys; nil: none
 	retried   bool       // it is in retries of its first key
 }
 
+// further is a waiter's place at a key behind the first one.
+type further struct {
+	place // it stands first, see place.waiter
+	of    *Waiter
+	queue *awaited
+}
+
 // place is where a waiter stands in the queue of one key.
 type place struct {
-	waiter     *Waiter
-	key        *awaited
-	prev, next *place // next is nil at the last one; prev of the first one is the last one
+	prev, next *place // next is nil at the last one; prev of the first one is the last one, and nil if it stands nowhere
 	at         uint32 // with length: the part of the text that is the key
 	length     uint16
 	index      uint8 // of the key
@@ -99,7 +109,7 @@ type Part struct {
 
 // awaited is a queue: a key that somebody waits for, a type, and perhaps a group.
 type awaited struct {
-	first   *place   // which knows the key
+	first   *place   // whose waiter knows the key
 	chain   *awaited // the next one whose key has the tag
 	details *details // nil: nobody has a position
 	tag     uint32   // told apart
@@ -127,6 +137,7 @@ type siblings struct{ prev, next *awaited }
 
 // awaits are the keys of a shard that somebody waits for.
 type awaits struct {
+	alone  map[uint32]*Waiter  // by tag, told apart: they have no extra, and the tag is no other's
 	keys   map[uint32]*awaited // by tag, told apart
 	groups map[uint16]*awaited // the first queue of a group, by section
 	due    []*dueKeys          // no two of one partition, and none empty
@@ -139,39 +150,44 @@ type awaits struct {
 // parts, and copies the rest of the wish. w stands in front of those that began to wait later.
 func (t Txn) Await(w *Waiter, wish Wish, text string, keys []Part) {
 	s := t.s
-	if s.awaits.keys == nil {
-		s.awaits.keys = make(map[uint32]*awaited)
-	}
 	s.noting = true
-	w.section, w.since, w.text, w.extra = t.section, wish.Since, text, nil
-	if len(keys) > 1 || wish.Positions != nil {
-		w.extra = &extra{places: make([]place, len(keys)-1), positions: slices.Clone(wish.Positions)}
+	w.section, w.typ, w.since, w.extra = t.section, wish.Type, wish.Since, nil
+	w.keep(text)
+	if len(keys) == 1 && wish.Positions == nil {
+		w.first = placeAt(keys[0], 0)
+		s.awaits.add(w, s.tagApart(t.section, w.first.key()))
+		return
+	}
+	w.extra = &extra{further: make([]further, len(keys)-1), positions: slices.Clone(wish.Positions)}
+	for i := range w.extra.further {
+		w.extra.further[i].of = w
 	}
 	group := string(wish.Group) // once for all queues
 	for i, part := range keys {
-		key := part.of(text)
-		a := s.awaits.at(t.section, s.tagApart(t.section, wish.Keys[i]), key, &wish, group)
 		at := w.place(i)
-		*at = place{waiter: w, key: a, at: part.At, length: part.Len, index: uint8(i)}
-		at.insert()
+		*at = placeAt(part, i)
+		a := s.awaits.at(t.section, s.tagApart(t.section, at.key()), at.key(), &wish, group)
+		if a.insert(at); i == 0 {
+			w.extra.queue = a
+		} else {
+			w.extra.further[i-1].queue = a
+		}
 	}
 }
 
-// of returns the part of a text.
-func (p Part) of(text string) string { return text[p.At:][:p.Len] }
+// placeAt is a place at the key that is a part of the text, of that index.
+func placeAt(p Part, index int) place { return place{at: p.At, length: p.Len, index: uint8(index)} }
 
 // waits reports whether w waits.
-func (w *Waiter) waits() bool { return w.first.key != nil }
+func (w *Waiter) waits() bool { return w.first.prev != nil }
 
-// keys is how many keys w waits for; it may name one twice.
-func (w *Waiter) keys() int {
-	switch {
-	case !w.waits():
-		return 0
-	case w.extra == nil:
+// Keys is how many keys w waits for, or waited for; it may name one twice. This is the only one of the waiter's methods
+// that anybody may call at any time.
+func (w *Waiter) Keys() int {
+	if w.extra == nil {
 		return 1
 	}
-	return 1 + len(w.extra.places)
+	return 1 + len(w.extra.further)
 }
 
 // place returns the place at one of the keys.
@@ -179,7 +195,7 @@ func (w *Waiter) place(i int) *place {
 	if i == 0 {
 		return &w.first
 	}
-	return &w.extra.places[i-1]
+	return &w.extra.further[i-1].place
 }
 
 // Section returns that of its keys, also when w waits no more.
@@ -188,15 +204,9 @@ func (w *Waiter) Section() uint16 { return w.section }
 // Partition returns that of its keys.
 func (w *Waiter) Partition() uint16 { return PartitionOf(w.section) }
 
-// Text returns what Await was given.
-func (w *Waiter) Text() string { return w.text }
-
-// text returns the key.
-func (at *place) text() string { return Part{at.at, at.length}.of(at.waiter.text) }
-
 // position returns how far the waiter has seen into the value.
 func (at *place) position() (p Position) {
-	if e := at.waiter.extra; e != nil && e.positions != nil {
+	if e := at.waiter().extra; e != nil && e.positions != nil {
 		p = e.positions[at.index]
 	}
 	return p
@@ -205,9 +215,8 @@ func (at *place) position() (p Position) {
 // Saw notes how far into the values of its keys a waiter has seen that goes on waiting, by the keys in its wish.
 func (t Txn) Saw(w *Waiter, positions []Position) {
 	copy(w.extra.positions, positions)
-	for i := range w.keys() {
-		at := w.place(i)
-		at.key.note(at.position())
+	for i := range w.Keys() {
+		t.s.queueOf(w, i).note(w.place(i).position())
 	}
 }
 
@@ -229,9 +238,8 @@ func (a *awaited) detailed() *details {
 // grouped reports whether the queue is that of a group.
 func (a *awaited) grouped() bool { return a.details != nil && a.details.grouped }
 
-// link puts a place into the queue of its key, behind another one or at the front.
-func (at *place) link(behind *place) {
-	a := at.key
+// link puts a place into the queue, behind another one or at the front.
+func (a *awaited) link(at, behind *place) {
 	if behind == nil {
 		at.prev, at.next = at, a.first
 		if a.first != nil {
@@ -248,9 +256,8 @@ func (at *place) link(behind *place) {
 	}
 }
 
-// remove takes a place out of the queue of its key.
-func (at *place) remove() {
-	a := at.key
+// remove takes a place out of the queue.
+func (a *awaited) remove(at *place) {
 	if d := a.details; d != nil && d.goesOn == at {
 		d.goesOn = at.next
 	}
@@ -267,12 +274,48 @@ func (at *place) remove() {
 	} else if a.first != nil {
 		a.first.prev = at.prev
 	}
+	at.prev, at.next = nil, nil
+}
+
+// add has a waiter without extra stand in the queue of its key, whose tag, told apart, is given.
+func (as *awaits) add(w *Waiter, tag uint32) {
+	if as.alone[tag] != nil || as.keys[tag] != nil {
+		as.at(w.section, tag, w.first.key(), &Wish{Type: w.typ}, "").insert(&w.first)
+		return
+	}
+	if as.alone == nil {
+		as.alone = make(map[uint32]*Waiter)
+	}
+	as.alone[tag], w.first.prev = w, &w.first
+}
+
+// queues returns the first one of the queues with a tag, nil if nobody waits. Who stands alone gets one.
+func (as *awaits) queues(tag uint32) *awaited {
+	if w := as.alone[tag]; w != nil {
+		delete(as.alone, tag)
+		as.enchain(&awaited{first: &w.first, tag: tag, section: w.section, typ: w.typ, places: 1})
+	}
+	return as.keys[tag]
+}
+
+// queueOf returns the queue in which w stands at one of its keys.
+func (s *shard) queueOf(w *Waiter, i int) *awaited {
+	switch e := w.extra; {
+	case e == nil:
+		key := w.first.key()
+		tag := s.tagApart(w.section, key)
+		return findQueue(s.awaits.queues(tag), w.section, w.typ, nil, key)
+	case i == 0:
+		return e.queue
+	default:
+		return e.further[i-1].queue
+	}
 }
 
 // at returns the queue of a key for a wish, a new one if nobody waits in it. group is the text of the
 // wish's, which all queues of a waiter share.
-func (as *awaits) at(section uint16, tag uint32, key string, wish *Wish, group string) *awaited {
-	if a := as.find(section, wish.Type, wish.Group, tag, key); a != nil {
+func (as *awaits) at(section uint16, tag uint32, key []byte, wish *Wish, group string) *awaited {
+	if a := findQueue(as.queues(tag), section, wish.Type, wish.Group, key); a != nil {
 		return a
 	}
 	a := &awaited{tag: tag, section: section, typ: wish.Type}
@@ -290,6 +333,9 @@ func (as *awaits) at(section uint16, tag uint32, key string, wish *Wish, group s
 
 // enchain notes a queue by the tag of its key, behind those that were there before.
 func (as *awaits) enchain(a *awaited) {
+	if as.keys == nil {
+		as.keys = make(map[uint32]*awaited)
+	}
 	last := as.keys[a.tag]
 	if last == nil {
 		as.keys[a.tag] = a
@@ -313,10 +359,11 @@ func (as *awaits) link(a *awaited) {
 	as.groups[a.section] = a
 }
 
-// find returns the queue of a key for a type and a group, nil if nobody waits in it.
-func (as *awaits) find(section uint16, typ Type, group []byte, tag uint32, key string) *awaited {
-	for a := as.keys[tag]; a != nil; a = a.chain {
-		if a.section == section && a.typ == typ && a.first.text() == key && a.isOf(group) {
+// findQueue returns the queue of a key for a type and a group among those with the tag of the key, nil if nobody waits
+// in it. first is the first of them.
+func findQueue(first *awaited, section uint16, typ Type, group, key []byte) *awaited {
+	for a := first; a != nil; a = a.chain {
+		if a.section == section && a.typ == typ && bytes.Equal(a.first.key(), key) && a.isOf(group) {
 			return a
 		}
 	}
@@ -335,7 +382,9 @@ func (e *Engine) Leave(w *Waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waited := w.waits()
-	s.leave(w)
+	if waited {
+		s.leave(w)
+	}
 	return waited
 }
 
@@ -344,13 +393,16 @@ func (e *Engine) Leave(w *Waiter) bool {
 func (e *Engine) Recheck(w *Waiter, nowMilli int64) {
 	t := e.Lock(w.section, nowMilli)
 	defer t.Unlock()
-	for i := range w.keys() {
-		a := w.place(i).key
-		if a.grouped() {
+	if !w.waits() {
+		return
+	}
+	for i := range w.Keys() {
+		if w.extra != nil && w.extra.queue.grouped() {
+			a := t.s.queueOf(w, i)
 			a.details.lost = true
 			t.s.noteDue(a)
-		} else if _, there := t.s.endOf(t, a); there {
-			t.s.noteDue(a)
+		} else if _, there := t.s.endAt(t, w.place(i).key(), w.typ); there {
+			t.s.noteDue(t.s.queueOf(w, i))
 		}
 	}
 }
@@ -362,26 +414,34 @@ func (e *Engine) Retry(w *Waiter, nowMilli int64) {
 	if !w.waits() || w.extra.retried {
 		return
 	}
-	a := w.first.key
+	a := w.extra.queue
 	w.extra.retried, a.details.retries = true, append(a.details.retries, w)
 	t.s.noteDue(a)
 }
 
-// leave takes w out of all queues.
+// leave takes w, which waits, out of all queues.
 func (s *shard) leave(w *Waiter) {
-	if w.extra != nil && w.extra.retried {
-		d := w.first.key.details
+	defer s.noteDuties()
+	if w.extra == nil {
+		if tag := s.tagApart(w.section, w.first.key()); s.awaits.alone[tag] == w {
+			delete(s.awaits.alone, tag)
+			w.first.prev = nil
+			return
+		}
+	} else if w.extra.retried {
+		d := w.extra.queue.details
 		d.retries = slices.DeleteFunc(d.retries, func(other *Waiter) bool { return other == w })
 	}
-	for i := range w.keys() {
-		at := w.place(i)
-		if at.remove(); at.key.first == nil {
-			s.awaits.forget(at.key)
+	for i := range w.Keys() {
+		a := s.queueOf(w, i)
+		if a.remove(w.place(i)); a.first == nil {
+			s.awaits.forget(a)
 		}
 	}
-	w.first, w.extra = place{}, nil
-	s.noteDuties()
 }
+
+// none reports whether nobody waits.
+func (as *awaits) none() bool { return len(as.alone)+len(as.keys) == 0 }
 
 // forget removes a queue in which nobody waits any more.
 func (as *awaits) forget(a *awaited) {
@@ -421,14 +481,17 @@ func (as *awaits) unlink(a *awaited) {
 
 // retag gives the keys their tags by another seed.
 func (as *awaits) retag(seed uint64) {
-	old := as.keys
-	as.keys = make(map[uint32]*awaited, len(old))
-	for _, a := range old {
+	alone, keys := as.alone, as.keys
+	as.alone, as.keys = make(map[uint32]*Waiter, len(alone)), make(map[uint32]*awaited, len(keys))
+	for _, a := range keys {
 		for next := a; next != nil; {
 			a, next = next, next.chain
-			a.tag = apart(a.section, tagOf(seed, []byte(a.first.text())))
+			a.tag = apart(a.section, tagOf(seed, a.first.key()))
 			a.chain = nil
 			as.enchain(a)
 		}
+	}
+	for _, w := range alone {
+		as.add(w, apart(w.section, tagOf(seed, w.first.key())))
 	}
 }

@@ -210,13 +210,19 @@ func (m *queueModel) check() {
 			}
 		}
 	}
-	places := 0
-	for _, a := range m.e.shardOf(queuesIn).awaits.keys {
+	s := m.e.shardOf(queuesIn)
+	places := len(s.awaits.alone)
+	for tag, w := range s.awaits.alone {
+		if !s.isAlone(w) || s.awaits.keys[tag] != nil || w.first.prev != &w.first || w.first.next != nil {
+			m.t.Error("somebody who is not alone has no queue")
+		}
+	}
+	for _, a := range s.awaits.keys {
 		for ; a != nil; a = a.chain {
 			last := (*place)(nil)
 			for at := a.first; at != nil; last, at = at, at.next {
 				places++
-				if at.key != a || at != a.first && at.prev != last || !strings.Contains("abcde", at.text()) {
+				if s.queueOf(at.waiter(), int(at.index)) != a || at != a.first && at.prev != last || !strings.Contains("abcde", string(at.key())) {
 					m.t.Error("a queue is broken")
 				}
 			}

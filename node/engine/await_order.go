@@ -24,11 +24,10 @@ type milestone struct {
 // maxGap is how many places there are at most from one mark up to the next. A queue of fewer has none.
 const maxGap = 128
 
-// insert puts a place into the queue of its key.
-func (at *place) insert() {
-	a := at.key
-	behind, m := a.behind(at.waiter.since)
-	at.link(behind)
+// insert puts a place into the queue.
+func (a *awaited) insert(at *place) {
+	behind, m := a.behind(at.waiter().since)
+	a.link(at, behind)
 	a.note(at.position())
 	if d := a.details; d != nil && d.marks != nil {
 		if behind == nil {
@@ -54,18 +53,18 @@ func (a *awaited) behind(since time.Duration) (at *place, gap int) {
 	if a.details != nil {
 		marks = a.details.marks
 	}
-	if a.first == nil || a.first.waiter.since > since {
+	if a.first == nil || a.first.waiter().since > since {
 		return nil, 0
 	}
-	if last := a.first.prev; last.waiter.since <= since {
+	if last := a.first.prev; last.waiter().since <= since {
 		return last, len(marks) - 1
 	}
 	at = a.first
 	if len(marks) > 0 {
-		gap = sort.Search(len(marks), func(i int) bool { return marks[i].at.waiter.since > since }) - 1
+		gap = sort.Search(len(marks), func(i int) bool { return marks[i].at.waiter().since > since }) - 1
 		at = marks[gap].at
 	}
-	for at.next.waiter.since <= since {
+	for at.next.waiter().since <= since {
 		at = at.next
 	}
 	return at, gap
@@ -89,7 +88,7 @@ func (d *details) divide(gap int) {
 
 // unmark takes the mark off a place that is about to be removed.
 func (d *details) unmark(at *place) {
-	i := sort.Search(len(d.marks), func(i int) bool { return d.marks[i].at.waiter.since >= at.waiter.since })
+	i := sort.Search(len(d.marks), func(i int) bool { return d.marks[i].at.waiter().since >= at.waiter().since })
 	for d.marks[i].at != at { // they began to wait at the same time
 		i++
 	}

@@ -72,7 +72,7 @@ func TestPositions(t *testing.T) {
 	ws.setEnd(t, 2, "k", 6)
 	ws.want(t, "5", "3", "5")
 	lookedAt(t, looked, 3)
-	a := far.first.key
+	a := far.extra.queue
 	if a.details.least != (Position{Lo: 9}) {
 		t.Errorf("the least position is %v", a.details.least)
 	}
@@ -103,7 +103,7 @@ func TestPositionsKept(t *testing.T) {
 	txn.Unlock()
 	ws.setEnd(t, 2, "k", 2)
 	lookedAt(t, looked, 0)
-	if least := keeps.first.key.details.least; least != (Position{Lo: 2}) {
+	if least := keeps.extra.queue.details.least; least != (Position{Lo: 2}) {
 		t.Errorf("the least position is %v", least)
 	}
 	ws.e.Leave(keeps)

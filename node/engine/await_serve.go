@@ -41,7 +41,7 @@ type Servers struct {
 
 // noteAwaited notes that a key with the tag, told apart, has changed.
 func (s *shard) noteAwaited(tag uint32) {
-	for a := s.awaits.keys[tag]; a != nil; a = a.chain {
+	for a := s.awaits.queues(tag); a != nil; a = a.chain {
 		if a.details != nil {
 			a.details.goesOn = nil // from the front
 		}
@@ -264,8 +264,8 @@ func (s *shard) serveAll(a *awaited, left *budget, deliver *[]func()) (done bool
 			a.detailed().goesOn = at
 			return false
 		}
-		w, position := at.waiter, at.position()
-		for at != nil && at.waiter == w { // it has perhaps named the key twice
+		w, position := at.waiter(), at.position()
+		for at != nil && at.waiter() == w { // it has perhaps named the key twice
 			position = leastOf(position, at.position())
 			at = at.next
 		}
@@ -298,9 +298,9 @@ func (s *shard) serveGroup(a *awaited, left *budget, deliver *[]func()) (done bo
 		if left.isSpent() {
 			return false
 		}
-		w := a.first.waiter
+		w := a.first.waiter()
 		if w.Claims && there && !d.lost && !s.e.servers.Finds(t, w) {
-			left.spend(1 + w.keys()/keysPerStep)
+			left.spend(1 + w.Keys()/keysPerStep)
 			return true
 		}
 		if !s.serveOne(t, w, left, deliver) {
@@ -331,8 +331,13 @@ func (s *shard) endOf(t Txn, a *awaited) (end Position, there bool) {
 	if a.first == nil {
 		return end, false
 	}
-	item, found := t.Peek([]byte(a.first.text()))
-	if !found || item.Type() != a.typ {
+	return s.endAt(t, a.first.key(), a.typ)
+}
+
+// endAt returns where the value of a key ends. there is false if the key has none of the type.
+func (s *shard) endAt(t Txn, key []byte, typ Type) (end Position, there bool) {
+	item, found := t.Peek(key)
+	if !found || item.Type() != typ {
 		return end, false
 	}
 	return s.e.servers.End(t, item), true
@@ -341,7 +346,7 @@ func (s *shard) endOf(t Txn, a *awaited) (end Position, there bool) {
 // serveOne executes the command of a waiter, or tells a claim that it has its turn. It reports whether the wait has
 // ended.
 func (s *shard) serveOne(t Txn, w *Waiter, left *budget, deliver *[]func()) (ended bool) {
-	left.spend(1 + w.keys()/keysPerStep)
+	left.spend(1 + w.Keys()/keysPerStep)
 	if !w.Claims {
 		f, over, steps := s.e.servers.Serve(t, w)
 		left.spend(steps)

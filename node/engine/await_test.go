@@ -106,9 +106,9 @@ func (ws *waiters) want(t *testing.T, names ...string) {
 func (ws *waiters) nobody(t *testing.T) {
 	t.Helper()
 	for i := range ws.e.shards {
-		if s := &ws.e.shards[i]; len(s.awaits.keys) > 0 || len(s.awaits.groups) > 0 || len(s.awaits.due) > 0 || s.noting || s.ending {
+		if s := &ws.e.shards[i]; !s.awaits.none() || len(s.awaits.groups) > 0 || len(s.awaits.due) > 0 || s.noting || s.ending {
 			t.Errorf("shard %d: %d keys are awaited, %d due, noting %v, ending %v",
-				i, len(s.awaits.keys), len(s.awaits.due), s.noting, s.ending)
+				i, len(s.awaits.alone)+len(s.awaits.keys), len(s.awaits.due), s.noting, s.ending)
 		}
 	}
 }
@@ -208,6 +208,55 @@ func TestAwaitMany(t *testing.T) {
 	}
 	h.End()
 	ws.nobody(t)
+}
+
+// TestAwaitTagsCollide: those who wait for different keys of one tag do not get in each other's way, also when keys
+// get other tags meanwhile.
+func TestAwaitTagsCollide(t *testing.T) {
+	ws := newWaiters(t)
+	s := ws.e.shardOf(2)
+	x, y, seen := "", "", make(map[uint32]string)
+	for i := 0; y == ""; i++ {
+		key := fmt.Sprint(i)
+		tag := s.tagApart(2, []byte(key))
+		if x = seen[tag]; x != "" {
+			y = key
+		}
+		seen[tag] = key
+	}
+	seed := s.seed.Load()
+	reseed := func(seed uint64) {
+		s.awaits.retag(seed)
+		s.seed.Store(seed)
+	}
+	for _, c := range []struct {
+		name          string
+		before, after uint64
+	}{{"always", seed, seed}, {"first", seed, seed + 1}, {"later", seed + 1, seed}, {"never", seed + 1, seed + 2}} {
+		t.Run(c.name, func(t *testing.T) {
+			reseed(c.before)
+			first, second := ws.await(2, x, x), ws.await(2, y, y)
+			reseed(c.after)
+			ws.set(t, 2, y)
+			ws.want(t, y)
+			third := ws.await(2, y, y)
+			if !ws.e.Leave(first) || ws.e.Leave(second) {
+				t.Error("who waits does not, or who was served does")
+			}
+			ws.await(2, x, x)
+			ws.set(t, 2, x)
+			ws.want(t, x)
+			if !ws.e.Leave(third) {
+				t.Error("the third one does not wait")
+			}
+			ws.nobody(t)
+		})
+	}
+}
+
+// isAlone reports whether w has no queue.
+func (s *shard) isAlone(w *Waiter) bool {
+	return w.extra == nil && s.awaits.alone[s.tagApart(w.section, w.first.key())] == w
 }
 
 // dueKeys counts the keys that are due in a shard.

@@ -15,7 +15,7 @@ type Turn struct {
 
 // HasTurn reports whether a claim has its turn at a key, in a group unless that is nil.
 func (t Txn) HasTurn(typ Type, group, key []byte) bool {
-	a := t.s.awaits.find(t.section, typ, group, t.s.tagApart(t.section, key), string(key))
+	a := findQueue(t.s.awaits.keys[t.s.tagApart(t.section, key)], t.section, typ, group, key)
 	return a != nil && t.s.awaits.turns[a] != 0
 }
 
@@ -23,7 +23,7 @@ func (t Txn) HasTurn(typ Type, group, key []byte) bool {
 func (e *Engine) EndTurn(section uint16, typ Type, group, key []byte, turn uint64, nowMilli int64) {
 	t := e.Lock(section, nowMilli)
 	defer t.Unlock()
-	a := t.s.awaits.find(section, typ, group, t.s.tagApart(section, key), string(key))
+	a := findQueue(t.s.awaits.keys[t.s.tagApart(section, key)], section, typ, group, key)
 	if a != nil && t.s.awaits.turns[a] == turn {
 		delete(t.s.awaits.turns, a)
 		t.s.noteDue(a)
@@ -33,16 +33,16 @@ func (e *Engine) EndTurn(section uint16, typ Type, group, key []byte, turn uint6
 // giveTurn takes a claim out of all queues: it has its turn at the first of its keys that has what it wants, and
 // where nobody else has one. Those who wait for that key wait on; with nobody behind it, a claim needs no turn.
 func (s *shard) giveTurn(t Txn, w *Waiter) (turn Turn) {
-	for i := range w.keys() { // who is retried knows better, and none may be found
-		at := w.place(i)
-		end, there := s.endOf(t, at.key)
-		lost := at.key.grouped() && (!there || at.key.details.lost)
-		if s.awaits.turns[at.key] == 0 && (there && at.position().less(end) || lost) {
+	for i := range w.Keys() { // who is retried knows better, and none may be found
+		a := s.queueOf(w, i)
+		end, there := s.endOf(t, a)
+		lost := a.grouped() && (!there || a.details.lost)
+		if s.awaits.turns[a] == 0 && (there && w.place(i).position().less(end) || lost) {
 			turn.Key = i
 			break
 		}
 	}
-	a := w.place(turn.Key).key
+	a := s.queueOf(w, turn.Key)
 	if s.leave(w); a.first != nil && (a.details == nil || !a.details.shared) {
 		s.awaits.turn++
 		turn.Number = s.awaits.turn

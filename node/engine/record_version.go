@@ -37,7 +37,7 @@ func (s *shard) noteChange(tag uint32, ref handle) {
 	if s.versions != nil {
 		s.versions[tag%versionsPerShard]++
 	}
-	if len(s.awaits.keys) > 0 {
+	if !s.awaits.none() {
 		s.noteAwaited(tag)
 	}
 	if s.marks.count > 0 {

@@ -62,6 +62,6 @@ type shard struct {
 
 // noteDuties sets what changes and Unlock look at, after what they depend on has changed.
 func (s *shard) noteDuties() {
-	s.noting = s.feeding || s.versions != nil || len(s.awaits.keys) > 0 || s.marks.count > 0 || s.tells
+	s.noting = s.feeding || s.versions != nil || !s.awaits.none() || s.marks.count > 0 || s.tells
 	s.ending = s.feeding || len(s.values.offers) > 0 || len(s.awaits.due) > 0 || s.actor != 0 || s.owes
 }
