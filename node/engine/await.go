@@ -181,8 +181,7 @@ func placeAt(p Part, index int) place { return place{at: p.At, length: p.Len, in
 // waits reports whether w waits.
 func (w *Waiter) waits() bool { return w.first.prev != nil }
 
-// Keys is how many keys w waits for, or waited for; it may name one twice. This is the only one of the waiter's methods
-// that anybody may call at any time.
+// Keys is how many keys w waits for, also when it waits no more. It may name one twice.
 func (w *Waiter) Keys() int {
 	if w.extra == nil {
 		return 1
