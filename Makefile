@@ -68,35 +68,39 @@ build: ## build bin/dunlin, a static binary
 	@command -v go >/dev/null || { echo "missing: go 1.26 or newer (https://go.dev/dl)"; exit 1; }
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
-# Stages of `make test`. Of TWO and CLUSTERS two targets run at a time, the longest first; nothing else then needs the
-# processors, but for BESIDE: two of its targets compute beside all tests of clusters, while they wait, and what they
-# measure is processor time. Those of MEASURED judge how long things take, and run one at a time.
+# Stages of `make test`. Of TWO and CLUSTERS two targets run at a time, the longest first. Beside them others compute
+# while they wait: those of COMPILES from the beginning of TWO, and those of BESIDE, which measure processor time, from
+# the beginning of CLUSTERS. Those of MEASURED judge how long things take, and run one at a time.
 FIRST    := build lint
 TWO      := raced-first raced-second raced-others unit portable page deployment
 CLUSTERS := raced-clusters libraries raced-chaos clusters raced-libraries
 MEASURED := measured
-BESIDE   := earlier checked law macos
+COMPILES := earlier macos
+BESIDE   := law checked
 JOBS     := 2
 # With CALM=1 one target runs at a time and none beside, and one package of it: for a second look at tests that failed on
 # a busy machine.
 ifdef CALM
 export GOFLAGS := $(GOFLAGS) -p=1
-TWO    += $(BESIDE)
-BESIDE := have
-JOBS   := 1
+TWO      += $(COMPILES) $(BESIDE)
+COMPILES := have
+BESIDE   := have
+JOBS     := 1
 endif
 IDLE     = chrt -i -p 0 $$BASHPID 2>/dev/null || renice -n 19 -p $$BASHPID >/dev/null
 STAGE    = begin=$$SECONDS; echo "== $(1)"; $(MAKE) --no-print-directory $(2) $(1) || failed=1; echo "== $(1): $$((SECONDS - begin)) s"
 STOP     = [ $$failed = 0 ] || exit 1
+IDLY     = ( $(IDLE); failed=0; $(call STAGE,$(1),-k -j$(JOBS) --output-sync); $(STOP) ) >bin/$(firstword $(1)).log 2>&1
 
 # Whatever fails, the stages after lint run, so that one run shows all that fails.
 .PHONY: test
 test: have ## run every check: vet, linters, unit and end-to-end tests, race detector
 	@failed=0; $(foreach stage,$(FIRST),$(call STAGE,$(stage)); $(STOP);) \
-	  $(call STAGE,$(TWO),-k -j$(JOBS) --output-sync); \
-	  ( $(IDLE); failed=0; $(call STAGE,$(BESIDE),-k -j$(JOBS) --output-sync); $(STOP) ) >bin/beside.log 2>&1 & beside=$$!; \
+	  $(call IDLY,$(COMPILES)) & compiles=$$!; $(call STAGE,$(TWO),-k -j$(JOBS) --output-sync); \
+	  $(call IDLY,$(BESIDE)) & beside=$$!; \
 	  $(call STAGE,$(CLUSTERS),-k -j$(JOBS) --output-sync); $(call STAGE,$(MEASURED),-k); \
-	  wait $$beside || failed=1; cat bin/beside.log; exit $$failed
+	  for idly in $$compiles $$beside; do wait $$idly || failed=1; done; \
+	  cat $(foreach idly,$(firstword $(COMPILES)) $(firstword $(BESIDE)),bin/$(idly).log); exit $$failed
 
 # The packages that changed since the branch left BASE, committed or not. Packages below test/ are
 # left out, because they start whole clusters; the rules about imports are always checked.
@@ -275,7 +279,7 @@ measured:
 # Compiles the commits from which tests upgrade. Without this the stage of `measured` would wait for it.
 .PHONY: earlier
 earlier:
-	go test -vet=off -p 1 -run Upgrade -timeout 20m ./test/cluster ./test/chaos -harness.build
+	go test -vet=off -p 1 -run Upgrade -timeout 40m ./test/cluster ./test/chaos -harness.build
 
 # The engine's tests that use one goroutine, and the nodes' that use one client, in which the race
 # detector would find nothing. With the tag shortruns, commands on streams do next to nothing in one run,

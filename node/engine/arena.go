@@ -9,10 +9,10 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/mapping"
 )
 
-// This file holds all of the package's unsafe code but that of await_packed.go. The rule that makes it safe: every pointer and
-// slice made here points into a mapping that lives until Engine.Close, never into the Go heap, so
-// the collector neither moves nor frees what is behind it. What a cell holds is protected by the
-// lock of the shard that the cell's page belongs to.
+// This file holds all of the package's unsafe code but that of await_packed.go. The rule that makes
+// it safe: every pointer and slice made here points into a mapping that lives until Engine.Close,
+// never into the Go heap, so the collector neither moves nor frees what is behind it. What a cell
+// holds is protected by the lock of the shard that the cell's page belongs to.
 
 // arena is one range of addresses. Reserving costs nothing: what is in use can be written, and memory
 // stands behind a page of it from the first write until shrink.
