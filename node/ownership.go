@@ -396,16 +396,47 @@ func (n *Node) obeyTaken(t *ring.Table) ownership.Reply {
 	}
 }
 
+// farewell is how long a node that leaves waits for proxies to close their pipes. That takes them up
+// to 50 ms from the table on, on a busy machine longer. A proxy that stands still for so long is
+// declared dead.
+const farewell = 2 * time.Second
+
 // Release obeys t, which takes everything from this node, and returns when the new owners have all
-// of it, or ctx ends. Until then this node must stay a member of its cluster, because nobody waits
-// for data from a node that is gone. Release must not be called on a loop.
+// of it and the proxies have closed their pipes, or ctx ends. Until then this node must stay a
+// member of its cluster, because nobody waits for data from a node that is gone, and proxies close
+// its pipes at once. Release must not be called on a loop.
 func (n *Node) Release(ctx context.Context, t *ring.Table) {
 	n.SetTable(t)
 	select {
 	case <-n.await(func(m *ownership.Machine, _ time.Duration, id uint64) { m.Release(id) }):
+		n.awaitProxies(ctx)
 	case <-n.ctx.Done():
 	case <-ctx.Done():
 		n.log.Warn("leaving before all was handed over", "error", ctx.Err())
+	}
+}
+
+// awaitProxies returns when no pipe is left, after the farewell, or when ctx ends. A proxy that has
+// the table closes its pipes as soon as nothing is outstanding on them. One that does not have it
+// yet may be sending right now: its clients would not know the outcome of what is on its way when
+// this node says goodbye, or closes the pipe itself.
+func (n *Node) awaitProxies(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	for {
+		open := make([]int, len(n.workers))
+		err := n.cfg.Group.Each(func(l *netloop.Loop) { open[l.Index()] = n.workers[l.Index()].pipes() })
+		if err != nil || sum(open) == 0 {
+			return
+		}
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-ctx.Done():
+			n.log.Info("leaving before all proxies have closed their pipes", "pipes", sum(open))
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -302,6 +303,36 @@ func TestNodeDroppedWhileItStoodStill(t *testing.T) {
 	eventually(t, "b serves what it gained", b.Serving)
 	if got := a.view.Load().Epoch(); got != 2 {
 		t.Errorf("the dropped node obeys epoch %d when b serves, want 2", got)
+	}
+}
+
+// TestReleaseWaitsForProxies: a node does not leave while a proxy, which may not have the table yet, uses it.
+func TestReleaseWaitsForProxies(t *testing.T) {
+	nodes, table, key := startTrio(t)
+	proxy := commonPipe(t, nodes[0])
+	moved := altered(table, func(next *ring.Table) {
+		for p := range next.Owner {
+			if next.Owner[p] == 0 {
+				next.Owner[p] = 1
+			}
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	nodes[0].Release(ctx, moved)
+	if ctx.Err() == nil {
+		t.Error("the node is released though a pipe is open")
+	}
+	proxy.send("GET " + key)
+	if got := string(proxy.read()); !strings.HasPrefix(got, "-MOVED") {
+		t.Errorf("released, the node answers %q, want -MOVED", got)
+	}
+	proxy.conn.Close()
+	patient, end := context.WithTimeout(t.Context(), 20*time.Second)
+	defer end()
+	nodes[0].Release(patient, moved)
+	if patient.Err() != nil {
+		t.Error("the node is not released though no pipe is left")
 	}
 }
 

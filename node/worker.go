@@ -134,6 +134,16 @@ func (w *worker) remove(cn *conn) {
 	}
 }
 
+// pipes returns the number of connections that are proxies' pipes.
+func (w *worker) pipes() (count int) {
+	for cn := range w.conns {
+		if cn.pipe != nil {
+			count++
+		}
+	}
+	return count
+}
+
 // closeIdle closes the connections that are between two requests, or wait before one, for Drain.
 func (w *worker) closeIdle() {
 	for cn := range w.conns {
