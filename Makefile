@@ -264,7 +264,7 @@ raced-libraries:
 # Tests of whole clusters that the race detector has not seen, or that it shortens.
 .PHONY: libraries clusters
 libraries:
-	go test -vet=off -run "$$($(call unraced,test/clients/*_test.go))|$$($(call alone,test/clients))" -timeout 10m ./test/clients
+	go test -vet=off -run "$$($(call unraced,test/clients/*_test.go))|$$($(call alone,test/clients))" -timeout 15m ./test/clients
 clusters:
 	go test -vet=off -run "$$($(call unraced,test/cluster/*_test.go))|$$($(call alone,test/cluster))" -timeout 10m ./test/cluster
 	go test -vet=off -p 1 -run "$$($(call unraced,test/differential/*_test.go))|$$($(call tests_of,test/soak/*_test.go))" -timeout 10m ./test/differential ./test/soak

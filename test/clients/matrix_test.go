@@ -128,15 +128,8 @@ func TestClientMatrix(t *testing.T) {
 	}
 	harness.SkipUnderRace(t)
 	t.Parallel()
-	c := harness.StartClusterWith(t, harness.StartOptions{
-		Nodes: 3, Proxies: 2, NodeFlags: []string{"--pinned-databases", "8-15"},
-	})
+	c, sentinel := startForPrograms(t)
 	strict, relaxed := c.Proxy(0), c.Proxy(1)
-	relaxed.Term(harness.ReadyTimeout)
-	sentinel := harness.FreeAddr(t)
-	relaxed.Flags = append(relaxed.Flags, "--multi", "relaxed", "--cross-slot", "relaxed", "--sentinel-listen", sentinel)
-	relaxed.Start()
-	harness.AwaitLevel(t, strict.Addr)
 	run := func(proxy *harness.Member) {
 		if !proxy.Running() {
 			proxy.Start()
@@ -167,12 +160,9 @@ func TestClientMatrix(t *testing.T) {
 	}
 	run(strict)
 	run(relaxed)
-	outcomes := runTogether(t, phasesOf(c), func(p program) string {
-		if slices.Contains(severalSlots, p.name) {
-			return relaxed.Addr
-		}
-		return strict.Addr + pinned[p.name]
-	})
+	begun := time.Now()
+	outcomes := runTogether(t, phasesOf(c), addrsIn(c), allOf)
+	repeatIfGivenUp(t, c, begun, outcomes)
 	for i, p := range applications {
 		passes := t.Run(p.name, func(t *testing.T) {
 			p.skipUnlessReady(t)
@@ -181,6 +171,35 @@ func TestClientMatrix(t *testing.T) {
 		rows = append(rows, outcomes[i].row(p, passes))
 	}
 	writeTable(t, rows)
+}
+
+// startForPrograms starts three nodes and two proxies, the second of them for programs with keys of
+// several slots, and for Sentinel's clients. The proxies wait for a silent node for as long as a flag
+// allows, as docs/operations.md advises where nodes share a busy machine. With the usual 250 ms, a
+// node that gets no processor among two dozen programs loses its pipes, and a planned replacement
+// seems to have broken them.
+func startForPrograms(t *testing.T) (c *harness.Cluster, sentinel string) {
+	t.Helper()
+	c = harness.StartClusterWith(t, harness.StartOptions{
+		Nodes: 3, Proxies: 2, NodeFlags: []string{"--pinned-databases", "8-15"}, Env: []string{"DUNLIN_NODE_TIMEOUT=5s"},
+	})
+	relaxed := c.Proxy(1)
+	relaxed.Term(harness.ReadyTimeout)
+	sentinel = harness.FreeAddr(t)
+	relaxed.Flags = append(relaxed.Flags, "--multi", "relaxed", "--cross-slot", "relaxed", "--sentinel-listen", sentinel)
+	relaxed.Start()
+	harness.AwaitLevel(t, c.Proxy(0).Addr)
+	return c, sentinel
+}
+
+// addrsIn returns where each application finds its proxy.
+func addrsIn(c *harness.Cluster) func(program) string {
+	return func(p program) string {
+		if slices.Contains(severalSlots, p.name) {
+			return c.Proxy(1).Addr
+		}
+		return c.Proxy(0).Addr + pinned[p.name]
+	}
 }
 
 func writeTable(t *testing.T, rows []string) {
@@ -290,7 +309,10 @@ func (p program) run(t *testing.T, addr string, requests map[string]request) (o 
 	return o
 }
 
-// judge fails the test unless the program has passed all of its steps, and has reported nothing else.
+// passes reports whether the program has passed all of its steps, and has reported nothing else.
+func (o *outcome) passes(p program) bool { return len(o.wrong) == 0 && slices.Equal(o.passed, p.steps) }
+
+// judge fails the test unless the program passes.
 func (o *outcome) judge(t *testing.T, p program) {
 	t.Logf("%.1f s, and %.1f s of processors", o.took.Seconds(), o.busy.Seconds())
 	for _, line := range o.counts {

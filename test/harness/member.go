@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -111,6 +112,23 @@ func (m *Member) cleanup() {
 	if m.T.Failed() {
 		m.T.Logf("end of the log of %s:\n%s", m.ID, log[max(0, len(log)-shownLog):])
 	}
+}
+
+// Says returns the lines of the log that were written since then and contain one of the texts.
+func (m *Member) Says(since time.Time, texts ...string) (lines []string) {
+	m.T.Helper()
+	log, err := os.ReadFile(m.Logged)
+	if err != nil {
+		m.T.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		says := func(text string) bool { return strings.Contains(line, text) }
+		stamp, _, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
+		if at, err := time.Parse(time.RFC3339, stamp); err == nil && !at.Before(since) && slices.ContainsFunc(texts, says) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // Running reports whether the process exists. A stopped process does.

@@ -40,8 +40,8 @@ end
 
 # One process computes what has expired; another one reads the old value meanwhile.
 def race
-  options = { expires_in: 0.05, race_condition_ttl: 10 }
-  CACHE.fetch("raced", **options) { "old" }
+  options = { expires_in: TTL, race_condition_ttl: 10 }
+  CACHE.fetch("raced", expires_in: 0.05, race_condition_ttl: 10) { "old" }
   sleep 0.1
   got = CACHE.fetch("raced", **options) do
     expect("what others read", CACHE.fetch("raced", **options) { raise "two compute" }, "old")
