@@ -405,7 +405,8 @@ func (g *hearing) hears(l *listener, m message) error {
 }
 
 // AllHeard waits until all listeners have heard what was said until now, of keys that expire only if swept is set: that
-// takes up to sweepTime. What they miss is judged now, before another fault explains it.
+// takes up to sweepTime, behind the last move of a partition. What they miss is judged now, before another fault
+// explains it. A move by plan explains nothing.
 func (x *Rig) AllHeard(swept bool) {
 	g := x.hearing
 	if g == nil || x.Evicts || x.Divided.Load() {
@@ -413,22 +414,29 @@ func (x *Rig) AllHeard(swept bool) {
 	}
 	begin := time.Now()
 	missing := g.missing(begin, swept)
-	for len(missing) > 0 && time.Since(begin) < noteTime+sweepTime+x.Pulse.Missed(begin, time.Now()) {
+	settled := true
+	for len(missing) > 0 && settled {
+		var due time.Time
+		due, settled = x.dueBy(begin, missing)
+		if due.Before(time.Now()) {
+			break
+		}
 		time.Sleep(harness.PollInterval)
 		missing = g.missing(begin, swept)
 	}
-	g.givesUp(missing)
+	g.givesUp(missing, !settled)
 }
 
-// givesUp judges what was not heard, and notes what a fault may explain: the proxy must have counted that.
-func (g *hearing) givesUp(missing []lostMessage) {
+// givesUp judges what was not heard, and notes what a fault may explain: the proxy must have counted that. moves:
+// a move may explain it, too.
+func (g *hearing) givesUp(missing []lostMessage, moves bool) {
 	for _, m := range missing {
 		g.note(func() {
 			if s := g.said[m.message]; s != nil {
 				s.missedBy[m.listener] = true
 			}
 		})
-		if m.judged = true; g.judgeLost(m) {
+		if m.judged = true; g.judgeLost(m, moves) {
 			g.note(func() { g.lost = append(g.lost, m) })
 		}
 	}
@@ -443,20 +451,18 @@ func (g *hearing) missing(before time.Time, swept bool) (all []lostMessage) {
 			continue
 		}
 		for _, l := range g.missersLocked(s) {
-			lost := lostMessage{message: m, listener: l, sent: s.sent, acked: s.acked}
-			if !lost.mayExpireUnnoticed(g.x, g.era, g.ended) {
-				all = append(all, lost)
-			}
+			all = append(all, lostMessage{message: m, listener: l, sent: s.sent, acked: s.acked})
 		}
 	}
 	return all
 }
 
-// judgeLost judges a message that was not heard, and reports whether a fault may explain that.
-func (g *hearing) judgeLost(m lostMessage) bool {
+// judgeLost judges a message that was not heard, and reports whether a fault may explain that, or, if moves is set, a
+// move or the end.
+func (g *hearing) judgeLost(m lostMessage, moves bool) bool {
 	var end time.Time
 	g.note(func() { end = g.ended })
-	if m.mayExpireUnnoticed(g.x, g.currentEra(), end) || g.x.hurt(m.sent.Add(-harness.AnswerTime)) {
+	if moves && m.mayExpireUnnoticed(g.x, g.currentEra(), end) || g.x.hurt(m.sent.Add(-harness.AnswerTime)) {
 		return true
 	}
 	g.x.Violate("%s: %+v is not heard, though nothing has happened", m.listener, m.message)
@@ -478,7 +484,7 @@ func (x *Rig) judgeChannels() {
 	missed := map[string]int{}              // by event; "": messages of channels
 	explained := map[string][]lostMessage{} // by listener
 	for _, m := range lost {
-		if (m.judged || g.judgeLost(m)) && !m.wentWithItsKey(x, g.currentEra(), g.ended) {
+		if (m.judged || g.judgeLost(m, true)) && !m.wentWithItsKey(x, g.currentEra(), g.ended) {
 			explained[m.listener] = append(explained[m.listener], m)
 		}
 		if strings.Contains(m.channel, ":") {

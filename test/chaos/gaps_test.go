@@ -90,7 +90,7 @@ func TestChaosGapsOfAProxy(t *testing.T) {
 	if len(missing) != 2 {
 		t.Errorf("both listeners miss a message: %+v", missing)
 	}
-	if g.givesUp(missing); len(g.missing(time.Now(), true)) > 0 || !g.heardAll("listener at p1") {
+	if g.givesUp(missing, false); len(g.missing(time.Now(), true)) > 0 || !g.heardAll("listener at p1") {
 		t.Error("what is given up is waited for")
 	}
 	x.judgeChannels()
@@ -114,12 +114,53 @@ func TestChaosExpiryThatIsNotTold(t *testing.T) {
 	x.Tables.note(first, at(0))
 	x.Tables.note(second, at(100))
 	for seconds, want := range map[int]bool{50: false, 95: true, 150: false, 195: true, 290: false, 295: false} {
-		m := lostMessage{message: message{1, expired, 4}, sent: at(seconds)}
+		m := lostMessage{message: message{1, expired, 4}, sent: at(seconds), acked: at(seconds)}
 		if got := m.wentWithItsKey(x, 0, time.Time{}); got != want {
 			t.Errorf("the key that was set after %d s may be lost: %v, want %v", seconds, got, want)
 		}
 		if m.channel = "set"; m.wentWithItsKey(x, 0, time.Time{}) {
 			t.Error("a SET may be lost with its key")
 		}
+	}
+}
+
+// TestChaosExpiryBehindMoves: what expires while its partition moves is told like anything else, in time from when it
+// was stored and has moved. Only where moves do not end may one explain that it is not told.
+func TestChaosExpiryBehindMoves(t *testing.T) {
+	key := message{1, expired, 4}
+	partition := ring.PartitionOf([]byte(noteKey(0, key.speaker, key.n)))
+	now := time.Now()
+	for _, goesOn := range []bool{false, true} {
+		begin := now.Add(-time.Minute)
+		x := &Rig{C: &harness.Cluster{}, Pulse: &pulse{began: now.Add(time.Hour)}}
+		x.Tables = &tableWatch{seen: map[ring.Version]time.Time{}, pulse: x.Pulse}
+		g := &hearing{x: x, names: []string{"a"}, said: map[message]*saying{}}
+		moving := &ring.Table{Epoch: 1, Moves: []ring.Move{{Partition: partition}}}
+		x.Tables.note(moving, begin.Add(-time.Second))
+		moved := begin.Add(20 * time.Second)
+		if !goesOn {
+			x.Tables.note(&ring.Table{Epoch: 2}, moved)
+			x.Tables.note(&ring.Table{Epoch: 3}, moved.Add(5*time.Second))
+		}
+		said := g.says(key)
+		said.sent, said.acked = begin.Add(-time.Second), begin.Add(time.Second)
+		missing := g.missing(begin, true)
+		if len(missing) != 1 {
+			t.Fatalf("%+v is missing", missing)
+		}
+		due, settled := x.dueBy(begin, missing)
+		if settled == goesOn || settled && !due.Equal(moved.Add(noteTime+sweepTime)) {
+			t.Errorf("moves that go on: %v: due %v behind begin, settled: %v", goesOn, due.Sub(begin), settled)
+		}
+		g.givesUp(missing, !settled)
+		if told := len(x.violations) == 0; told != goesOn {
+			t.Errorf("moves that go on: %v: found %q", goesOn, x.violations)
+		}
+	}
+	x := &Rig{Pulse: &pulse{began: now.Add(time.Hour)}, Tables: &tableWatch{}}
+	acked := now.Add(-time.Second)
+	due, _ := x.dueBy(acked.Add(-time.Second), []lostMessage{{message: key, acked: acked}})
+	if !due.Equal(acked.Add(noteTime + sweepTime)) {
+		t.Errorf("a key that was stored late is due %v behind that", due.Sub(acked))
 	}
 }

@@ -70,14 +70,34 @@ func (g *hearing) expire(s *Session, speaker int, n int64) {
 	}, "SET", noteKey(g.currentEra(), speaker, n), "x", "PX", strconv.FormatInt(noteTime.Milliseconds(), 10))
 }
 
+// dueBy returns when what is missing must have been heard, if all of it was sent before begin: an expiry takes
+// up to sweepTime, from when its key was certainly stored and its partition has moved. settled is false if
+// partitions go on moving for so long that nobody waits for that.
+func (x *Rig) dueBy(begin time.Time, missing []lostMessage) (due time.Time, settled bool) {
+	now, since := time.Now(), begin
+	for _, m := range missing {
+		since = later(since, m.acked)
+	}
+	moved := x.Tables.movedUntil(now)
+	settled = moved.Before(begin.Add(harness.ReadyTimeout + x.Pulse.Missed(begin, now)))
+	since = later(since, moved)
+	return since.Add(noteTime + sweepTime + x.Pulse.Missed(since, now)), settled
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // mayExpireUnnoticed reports whether a notification is of a key that has expired while its partition may have moved, or
 // of one that may still be there at the end.
 func (m lostMessage) mayExpireUnnoticed(x *Rig, era uint64, end time.Time) bool {
 	if m.channel != expired {
 		return false
 	}
-	due := m.sent.Add(noteTime)
-	found := due.Add(sweepTime)
+	due, found := m.sent.Add(noteTime), m.acked.Add(noteTime+sweepTime)
 	if !end.IsZero() && found.After(end) {
 		return true
 	}
@@ -95,7 +115,8 @@ func (m lostMessage) wentWithItsKey(x *Rig, era uint64, end time.Time) bool {
 	if m.channel != expired || m.mayExpireUnnoticed(x, era, end) {
 		return m.channel == expired
 	}
-	a := absence{partition: ring.PartitionOf([]byte(noteKey(era, m.speaker, m.n))), from: m.sent, to: m.sent.Add(noteTime + sweepTime)}
+	partition := ring.PartitionOf([]byte(noteKey(era, m.speaker, m.n)))
+	a := absence{partition: partition, from: m.sent, to: m.acked.Add(noteTime + sweepTime)}
 	if x.Tables.judge(a) == nil {
 		return true
 	}

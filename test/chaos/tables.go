@@ -126,6 +126,21 @@ func (w *tableWatch) movingAbout(partition uint16, at time.Time) bool {
 	})
 }
 
+// movedUntil returns when the first table behind the last one with moves was first seen: now if the latest one has
+// moves, and the zero time if none has.
+func (w *tableWatch) movedUntil(now time.Time) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	until := now
+	for _, s := range slices.Backward(w.all) {
+		if len(s.table.Moves) > 0 {
+			return until
+		}
+		until = s.at
+	}
+	return time.Time{}
+}
+
 // stood returns for how long the machine stood still in the interval.
 func (w *tableWatch) stood(begin, end time.Time) time.Duration {
 	if !begin.Before(end) {
