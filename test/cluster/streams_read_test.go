@@ -28,9 +28,8 @@ func streamsOf(streams ...string) string {
 // TestStreamsApart: XREAD and XREADGROUP name streams of several nodes.
 func TestStreamsApart(t *testing.T) {
 	t.Parallel()
-	c := harness.StartCluster(t, 3, 2)
+	c := startPatient(t, 3, 2)
 	s := server{addr: c.Proxy(0).Addr, nodes: c.ByRole("node")}
-	harness.AwaitLevel(t, s.addr)
 	admin, other := harness.DialWire(t, s.addr), harness.DialWire(t, c.Proxy(1).Addr)
 	for name, f := range map[string]func(*testing.T, server, *harness.Wire, *harness.Wire){
 		"read": streamsRead, "groups": streamsGroups, "errors": streamsErrors, "long": streamsLong, "wait": streamsWait,
@@ -101,7 +100,7 @@ func streamsGroups(t *testing.T, _ server, admin, _ *harness.Wire) {
 		admin.Want("XACK "+key+" g 1", "(integer) 1")
 	}
 	add(t, admin, "b2", "2-0", "x")
-	wantReply(t, admin, "XREADGROUP GROUP g e NOACK COUNT 1 BLOCK 1000 STREAMS c3 b2 > >", streamsOf(streamOf("b2", "2-0", "x")))
+	wantReply(t, admin, "XREADGROUP GROUP g e NOACK COUNT 1 BLOCK 120000 STREAMS c3 b2 > >", streamsOf(streamOf("b2", "2-0", "x")))
 	wantReply(t, admin, "XPENDING b2 g", "*4\r\n:0\r\n$-1\r\n$-1\r\n*-1\r\n")
 }
 
@@ -169,7 +168,6 @@ func streamsWait(t *testing.T, s server, admin, other *harness.Wire) {
 		admin.Want("XGROUP CREATE "+key+" g $", "OK")
 	}
 	for i, key := range keys {
-		id := fmt.Sprintf("%d-0", i+6)
 		lines := []string{
 			"XREAD BLOCK 0 STREAMS a1 b2 c3 d4 $ $ $ $", "XREADGROUP GROUP g x BLOCK 0 STREAMS a1 b2 c3 d4 > > > >",
 			"XREADGROUP GROUP g y BLOCK 0 STREAMS d4 c3 b2 a1 > > > >", "XREADGROUP GROUP g z BLOCK 0 STREAMS " + key + " >",
@@ -179,16 +177,15 @@ func streamsWait(t *testing.T, s server, admin, other *harness.Wire) {
 			waiting = append(waiting, waiter(t, s, admin, i, line))
 			s.wantStanding(t, lines[:i+1]...)
 		}
-		reads, first, second, alone := waiting[0], waiting[1], waiting[2], waiting[3]
-		add(t, other, key, id, "1")
-		for _, w := range []*harness.Wire{reads, first} {
-			wantNext(t, w, streamsOf(streamOf(key, id, "1")))
+		reads, members := waiting[0], waiting[1:]
+		serve := func(n int) (want string) {
+			id := fmt.Sprintf("%d-%d", i+6, n)
+			add(t, other, key, id, fmt.Sprint(n))
+			wantBlocked(t, admin, len(members)-n-1)
+			return streamsOf(streamOf(key, id, fmt.Sprint(n)))
 		}
-		wantBlocked(t, admin, 2)
-		add(t, other, key, fmt.Sprintf("%d-1", i+6), "2")
-		wantNext(t, second, streamsOf(streamOf(key, fmt.Sprintf("%d-1", i+6), "2")))
-		add(t, other, key, fmt.Sprintf("%d-2", i+6), "3")
-		wantNext(t, alone, streamsOf(streamOf(key, fmt.Sprintf("%d-2", i+6), "3")))
+		wantInTurn(t, members, serve)
+		wantNext(t, reads, streamsOf(streamOf(key, fmt.Sprintf("%d-0", i+6), "0")))
 	}
 	w := harness.DialWire(t, s.addr)
 	w.Send([]byte("XREADGROUP GROUP g c BLOCK 0 CLAIM 200 STREAMS a1 b2 > >\r\n")) // it waits, unless that was long ago
