@@ -181,7 +181,9 @@ func TestLargeReplyLater(t *testing.T) {
 // another pipe has a bound of its own.
 func TestLaterIsBounded(t *testing.T) {
 	n := startNode(t)
-	setLong(t, n, "k")
+	if err := put(n, "k", strings.Repeat("a", 300_000), engine.TypeString); err != nil { // too long for a loop
+		t.Fatal(err)
+	}
 	free := occupy(t, n)
 	p := laterPipe(t, n, "common", 1)
 	for i := range member.MaxLater {
@@ -192,12 +194,12 @@ func TestLaterIsBounded(t *testing.T) {
 	laterPipe(t, n, "large", 1).raw("BITCOUNT k", "-DUNLINLATER 1")
 	free()
 	for i := range member.MaxLater {
-		p.frame("BITCOUNT", push(i+1, ":3000000"))
+		p.frame("BITCOUNT", push(i+1, ":900000"))
 	}
 	p.raw("BITCOUNT k", "-DUNLINWAIT 1")
 	p.raw("DUNLIN RETRY 1", "+OK")
 	p.raw("BITCOUNT k", fmt.Sprintf("-DUNLINLATER %d", member.MaxLater+1))
-	p.frame("BITCOUNT", push(member.MaxLater+1, ":3000000"))
+	p.frame("BITCOUNT", push(member.MaxLater+1, ":900000"))
 }
 
 // A newer generation is acknowledged at once, whatever goroutines work on, and nothing of the older

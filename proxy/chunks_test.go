@@ -285,7 +285,7 @@ func TestManyKeysForASlowReader(t *testing.T) {
 	}
 	cl.send("CLIENT REPLY SKIP", manyKeys("MGET", n, nil), "PING")
 	cl.want("+PONG")
-	for range 5 {
+	for range 3 {
 		reader, writer := c.dial(), c.dial()
 		reader.send(manyKeys("MGET", n, nil))
 		if _, err := reader.r.Peek(1); err != nil {

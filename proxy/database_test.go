@@ -296,9 +296,13 @@ func TestSelectInLongTransaction(t *testing.T) {
 	cl.send("MULTI")
 	cl.want("+OK")
 	const n = 3 * maxKeys
+	var lines []string
 	for i := range n {
-		cl.send(fmt.Sprintf("SELECT %d", 1+i%2), "INCR {k}")
-		cl.want("+QUEUED", "+QUEUED")
+		lines = append(lines, fmt.Sprintf("SELECT %d", 1+i%2), "INCR {k}")
+	}
+	cl.send(lines...)
+	for range lines {
+		cl.want("+QUEUED")
 	}
 	cl.send("EXEC", "GET {k}", "SELECT 1", "GET {k}", "SELECT 0", "GET {k}")
 	if got := cl.reply(); !strings.HasPrefix(got, fmt.Sprintf("*%d +OK :1 +OK :1 +OK :2 ", 2*n)) {

@@ -17,7 +17,7 @@ import (
 
 // A long transaction is divided in turns, and executed like a short one.
 func TestLongTransaction(t *testing.T) {
-	const n, words = 5*maxKeys + 7, 15 * maxKeys
+	const n, words = 3*maxKeys + 7, 15 * maxKeys
 	crossing := "-CROSSSLOT Keys in request don't hash to the same slot"
 	for _, f := range []func(*Config){func(*Config) {}, relaxed} {
 		c := newCluster(t, 2, oneLoop(t), f)

@@ -66,8 +66,13 @@ func TestRelease(t *testing.T) {
 // TestSteps checks which steps are writable while ranges grow and shrink.
 func TestSteps(t *testing.T) {
 	const step, keep = 16 * unit, 32 * unit
-	s := mustReserve(t, 8*step, step, keep)
 	before := runs.Load()
+	t.Cleanup(func() {
+		if left := runs.Load() - before; left != 0 {
+			t.Errorf("%d runs are left when the space is free", left)
+		}
+	})
+	s := mustReserve(t, 8*step, step, keep)
 	f := func(want string, wantRuns int64) {
 		t.Helper()
 		var got strings.Builder

@@ -21,6 +21,7 @@ type Space struct {
 
 	mu    sync.Mutex // innermost lock; held while the system changes steps
 	idle  int        // bytes of steps that are writable, and in which nothing is in use
+	runs  int64      // of writable steps
 	table []byte     // behind steps, outside the Go heap: most of it is never touched
 	steps []uint32   // how many ranges are in use in the step, and writable
 	deny  bool       // see Deny
@@ -79,12 +80,8 @@ func (s *Space) Bytes() []byte { return s.mem }
 func (s *Space) Free() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.steps {
-		if s.isWritable(i) && !s.isWritable(i-1) {
-			runs.Add(-1)
-		}
-	}
-	s.steps = nil
+	runs.Add(-s.runs)
+	s.steps, s.runs = nil, 0
 	return os.NewSyscallError("munmap", errors.Join(unix.Munmap(s.table), unix.Munmap(s.mapped)))
 }
 
@@ -222,6 +219,7 @@ func (s *Space) open(first, end int) error {
 		runs.Add(-more)
 		return err
 	}
+	s.runs += more
 	for i := first; i < end; i++ {
 		s.steps[i] = writable
 	}
@@ -258,6 +256,7 @@ func (s *Space) shut(first, end int) {
 		return // no mapping to spare: the steps stay as they are
 	}
 	runs.Add(more)
+	s.runs += more
 	_ = refuseHuge(b)
 	for i := first; i < end; i++ {
 		s.steps[i] = 0
