@@ -57,8 +57,8 @@ func (r *request) admitSlot(slot uint16) bool {
 // admitSlotCarefully is admitSlot off the fast path.
 func (r *request) admitSlotCarefully(slot uint16) bool {
 	p := ring.Partition(slot)
-	if r.serves(p) || r.transaction != nil && r.Cmd.OnChannel() && !r.fenced { // another node may have the channel
-		return true
+	if r.serves(p) || r.transaction != nil && r.Cmd.OnChannel() && !r.fenced || r.relaysPublish() {
+		return true // another node may have the channel
 	}
 	r.refuse(slot, p)
 	return false

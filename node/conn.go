@@ -8,7 +8,6 @@ import (
 	"github.com/dunlin-cache/dunlin/internal/hoard"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
-	"github.com/dunlin-cache/dunlin/internal/pubsub"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/internal/tracking"
@@ -37,7 +36,7 @@ type conn struct {
 	reserved *reserved // not nil: it has reserved partitions for another node's command
 
 	stream *stream.Connection // not nil: another node's, of what its partitions hold
-	topics *pubsub.Subscriber // not nil: the client has subscribed to something
+	topics *subscriber        // not nil: the client has subscribed to something
 
 	tracker *tracking.Client // not nil: the client tracks
 	behind  []byte           // invalidations that wait for a reply

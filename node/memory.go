@@ -239,6 +239,9 @@ func (n *Node) Charge(bytes int64) bool { return connBudget{n}.Charge(bytes) }
 // Refund returns what Charge took.
 func (n *Node) Refund(bytes int64) { connBudget{n}.Refund(bytes) }
 
+// ForMembers is the budget of members' connections, for a relay in this process.
+func (n *Node) ForMembers() netloop.Budget { return memberBudget{n} }
+
 // chargeParser charges what the parser keeps of a long request, which can be three times the
 // request, what an upload keeps of its other arguments, commands that are answered later
 // or visit all clients, subscriptions, and prefixes that are followed.
@@ -260,7 +263,7 @@ func (cn *conn) otherBytes() int {
 		n += cn.Upload.Kept
 	}
 	if cn.topics != nil {
-		n += cn.topics.Bytes()
+		n += cn.topics.Bytes() + cap(cn.topics.held)
 	}
 	if cn.pipe != nil && cn.pipe.listener != nil {
 		n += cn.pipe.listener.bytes

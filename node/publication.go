@@ -13,9 +13,10 @@ import (
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// A transaction and a script are executed where their keys lie, and may publish on a channel that another node has.
-// That one publishes for them. They hold their partition until it has answered, so that what they publish stays in
-// order, and whoever gets a message sees what was changed before it:
+// A transaction and a script are executed where their keys lie, and may publish on a channel that another node has. So
+// may a client of a node, as in a Redis Cluster. The node that has the channel publishes for them. Transactions and
+// scripts hold their partition until it has answered, so that what they publish stays in order, and whoever gets a
+// message sees what was changed before it:
 //
 //	loop       EVAL: hold ─┐ token ················································ completion: reply
 //	runner                 └ SET ── PUBLISH ─ DUNLIN PUBLISH to the channel's owner ─ 2 ── Lua ─┘
@@ -27,6 +28,7 @@ type publication struct {
 	request []byte // for the channel's owner
 	heap    exec.Heap
 	charged int64
+	replied func() // called behind the reply
 
 	subscribers int64
 	err         error
@@ -101,6 +103,9 @@ func (p *publication) Run(ctx context.Context) {
 
 // Reply answers PUBLISH.
 func (p *publication) Reply(r *exec.Request) {
+	if p.replied != nil {
+		defer p.replied()
+	}
 	var text textError
 	switch {
 	case p.err == nil:

@@ -43,8 +43,9 @@ var errSlowSubscriber = errors.New("subscriber does not read its messages")
 
 // publish: PUBLISH channel message, SPUBLISH channel message
 func publish(r *request) {
-	if x := r.transaction; x != nil && !r.node.isBroker(r.view, r.Args[1], x.keyed, x.partition) {
+	if r.publishesElsewhere() {
 		if p, ok := r.node.newPublication(&r.Request); ok {
+			p.replied = r.answersFirst()
 			r.workLater(p, waits, unkeyed)
 		}
 		return
@@ -54,6 +55,14 @@ func publish(r *request) {
 		r.compared += cost
 		r.longEnough = r.longEnough || r.compared > broker.MaxCost/2
 	}
+}
+
+// publishesElsewhere reports whether another node has the channel of a message that was admitted.
+func (r *request) publishesElsewhere() bool {
+	if x := r.transaction; x != nil {
+		return !r.node.isBroker(r.view, r.Args[1], x.keyed, x.partition)
+	}
+	return r.relaysPublish() && !r.serves(ring.PartitionOf(r.Args[1]))
 }
 
 // publish executes PUBLISH or SPUBLISH. It returns what comparing the channel with patterns has cost; ok is false
@@ -94,12 +103,15 @@ func (r *request) subscriptions(kind pubsub.Kind, more bool) {
 		return
 	case kind == pubsub.Shard && len(names) > 0 && !r.admitChannels(names):
 		return
-	case kind != pubsub.Shard && more && hasOthers(r.view):
+	case kind != pubsub.Shard && more && hasOthers(r.view) && !r.relays():
 		r.Fail(errSubscribeHere)
 		return
 	}
 	if cn.topics == nil {
-		cn.topics = pubsub.NewSubscriber(cn)
+		cn.topics = newSubscriber(cn)
+	}
+	if kind != pubsub.Shard && !cn.topics.wantsAll() {
+		cn.topics.relayed = hasOthers(r.view)
 	}
 	r.Between(func() { r.worker.showTurn() }) // what was published before the client asked
 	if more {
@@ -113,14 +125,18 @@ func (r *request) subscriptions(kind pubsub.Kind, more bool) {
 		}
 	}
 	c := &topicChange{cmd: r.Cmd, kind: kind, more: more, names: names, all: len(names) == 0}
-	if !r.changeTopics(c) {
+	switch {
+	case cn.topics.isRelayed(kind):
+		c.names = exec.CloneArgs(c.names)
+		r.relayTopics(c)
+	case !r.changeTopics(c):
 		c.names = exec.CloneArgs(c.names)
 		cn.takeTurns(c)
 	}
 }
 
-// hasOthers reports whether other nodes have channels, too. Then this one cannot show its clients all that is
-// published.
+// hasOthers reports whether other nodes have channels, too. Then the broker of this one alone cannot show its clients
+// all that is published.
 func hasOthers(v *ownership.View) bool { return v.Table != nil && len(v.Table.Nodes) > 1 }
 
 // topicChange is a command that subscribes or unsubscribes, in turns of namesAtOnce topics.
@@ -131,6 +147,13 @@ type topicChange struct {
 	names [][]byte // that are left
 	all   bool     // UNSUBSCRIBE of whatever there is
 	begun bool     // all: there was some
+}
+
+// next takes the names of a turn.
+func (c *topicChange) next() (names [][]byte) {
+	names = c.names[:min(len(c.names), namesAtOnce)]
+	c.names = c.names[len(names):]
+	return names
 }
 
 // takeTurns has the connection wait until the rest of a topicChange is carried out.
@@ -156,8 +179,7 @@ func (r *request) changeTopics(c *topicChange) (done bool) {
 		c.begun = true
 		return done
 	}
-	now := c.names[:min(len(c.names), namesAtOnce)]
-	c.names = c.names[len(now):]
+	now := c.next()
 	change := r.unsubscribe
 	if c.more {
 		change = r.subscribe
@@ -183,7 +205,7 @@ func (r *request) subscribe(kind pubsub.Kind, names [][]byte) (ok bool) {
 	cn := r.conn
 	for _, name := range names {
 		if cn.topics.Want(kind, name) {
-			size := r.worker.board.Show(cn.topics, kind, name)
+			size := r.worker.board.Show(cn.topics.Subscriber, kind, name)
 			if !r.node.broker.Listen(r.worker.inbox, kind, name, size) {
 				r.worker.hide(cn.topics, kind, name)
 				cn.topics.Unwant(kind, name)
@@ -239,9 +261,9 @@ func (r *request) unsubscribeAll(kind pubsub.Kind, begun bool) (done bool) {
 	return true
 }
 
-// hide has a subscriber not be shown a topic any more.
-func (w *worker) hide(s *pubsub.Subscriber, kind pubsub.Kind, name []byte) {
-	w.node.broker.Listen(w.inbox, kind, name, w.board.Hide(s, kind, name))
+// hide has a subscriber not be shown a topic of this node's broker any more.
+func (w *worker) hide(s *subscriber, kind pubsub.Kind, name []byte) {
+	w.node.broker.Listen(w.inbox, kind, name, w.board.Hide(s.Subscriber, kind, name))
 }
 
 // dropTopics ends all subscriptions of a connection, without answers.
@@ -264,10 +286,14 @@ func (w *worker) leaveTurn() {
 	for ; len(w.leaving) > 0; w.leaving = w.leaving[1:] {
 		s := w.leaving[0]
 		for kind := range pubsub.Kinds {
-			for name := range s.Names(kind) {
+			for name := range s.All(kind) {
 				if turn--; turn < 0 {
 					w.loop.Post(w.leaveTurn)
 					return
+				}
+				if s.isRelayed(kind) {
+					w.node.relay().Leave(w.loop.Index(), s.Subscriber, kind, []byte(name))
+					continue
 				}
 				s.Unwant(kind, []byte(name))
 				w.hide(s, kind, []byte(name))
@@ -283,13 +309,18 @@ func (cn *conn) Push(frame []byte) {
 	if cn.closed || cn.Closing {
 		return
 	}
-	out, ok := cn.Socket.Grow(cn.Socket.Out(), len(frame))
-	if !ok {
-		return // no memory for it: the connection is closed
+	if cn.topics.due > 0 {
+		cn.topics.held = pubsub.AppendFrame(cn.topics.held, cn.State.Version, frame)
+		cn.Socket.SetOther(cn.otherBytes())
+	} else if out, ok := cn.Socket.Grow(cn.Socket.Out(), len(frame)); ok {
+		cn.Socket.SetOut(pubsub.AppendFrame(out, cn.State.Version, frame))
 	}
-	cn.Socket.SetOut(pubsub.AppendFrame(out, cn.State.Version, frame))
+	if cn.closed { // there was no memory for it
+		return
+	}
 	cn.worker.Count.Pushed++
-	if cn.topics.IsSlow(cn.node.subscribers.Load(), cn.Socket.Queued(), cn.worker.loop.Now()) {
+	unread := cn.Socket.Queued() + len(cn.topics.held)
+	if cn.topics.IsSlow(cn.node.subscribers.Load(), unread, cn.worker.loop.Now()) {
 		cn.worker.Count.SlowSubscribers++
 		cn.Closing = true
 		cn.Socket.Close(errSlowSubscriber)
@@ -341,27 +372,21 @@ func (w *worker) nextMessage() bool {
 }
 
 // endTopics ends what clients cannot have under a new view, in turns. Of shard channels of partitions that
-// this node has lost they are told so, as by Redis Cluster. Those that subscribe to other channels or to
-// patterns, which they could while this node was alone, are closed when it has others: they would miss, without a
-// word, what is published there. Whoever connects again is refused with the reason.
+// this node has lost they are told so, as by Redis Cluster. Those that have subscribed to other channels or to
+// patterns while this node was alone are closed when it has others: they would miss, without a word, what is
+// published there. When they connect again, the relay listens for them.
 func (w *worker) endTopics() {
 	idle, others := len(w.moved) == 0, hasOthers(w.node.view.Load())
 	clear(w.moved)
 	w.moved = w.moved[:0]
 	for cn := range w.conns {
-		if cn.topics != nil && (cn.topics.Wanted()[pubsub.Shard] > 0 || others && cn.wantsAll()) {
+		if cn.topics != nil && (cn.topics.Wanted()[pubsub.Shard] > 0 || others && cn.topics.misses()) {
 			w.moved = append(w.moved, cn)
 		}
 	}
 	if idle {
 		w.endTopicsTurn()
 	}
-}
-
-// wantsAll reports whether the client subscribes to channels or patterns of the whole cluster.
-func (cn *conn) wantsAll() bool {
-	wanted := cn.topics.Wanted()
-	return wanted[pubsub.Channel]+wanted[pubsub.Pattern] > 0
 }
 
 // endTopicsTurn ends subscriptions of some clients, by the present view.
@@ -373,7 +398,7 @@ func (w *worker) endTopicsTurn() {
 		if looked++; cn.topics == nil {
 			continue
 		}
-		if others && cn.wantsAll() {
+		if others && cn.topics.misses() {
 			if left < closeTopics {
 				break
 			}
@@ -394,7 +419,7 @@ func (w *worker) endTopicsTurn() {
 	if closed := w.outed; closed > 0 {
 		w.outed = 0
 		w.node.goJob(func() {
-			w.node.log.Warn("closed subscribers: a node of a cluster of several serves shard channels only", "clients", closed)
+			w.node.log.Warn("closed subscribers of a node that was alone: others have joined", "clients", closed)
 		})
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // PUBSUB: who listens to this broker. Its part of a reply is about the channels of the partitions that it
-// covers, so that each channel is counted at one node.
+// covers, so that each channel is counted at one node. A client of a node is told of the whole cluster's channels and
+// patterns (pubsub_others.go), and of that node's own shard channels, as in a Redis Cluster.
 
 // pubSubChannels: PUBSUB CHANNELS [pattern], PUBSUB SHARDCHANNELS [pattern]
 func pubSubChannels(r *request) {
@@ -32,6 +33,10 @@ func pubSubChannels(r *request) {
 			r.Fail(err.Error())
 			return
 		}
+	}
+	if kind == pubsub.Channel && r.asksOthers() {
+		r.askOthers(&namesMerge{})
+		return
 	}
 	b, heap := r.node.broker, r.Heap
 	r.CoverLater(func(ctx context.Context, covered *ring.PartitionSet, reply *exec.Gathered) {
@@ -102,8 +107,12 @@ func pubSubNumSub(r *request) {
 	if r.Cmd.ID == command.PubSubShardNumSub {
 		kind = pubsub.Shard
 	}
-	covered := r.Cover()
 	names := r.Args[2:]
+	if kind == pubsub.Channel && r.asksOthers() {
+		r.askOthers(&countsMerge{counts: make([]int64, len(names))})
+		return
+	}
+	covered := r.Cover()
 	r.Out = resp.AppendArray(r.Out, 2*len(names))
 	for _, name := range names {
 		count := 0
@@ -115,7 +124,7 @@ func pubSubNumSub(r *request) {
 	}
 }
 
-// pubSubNumPat: PUBSUB NUMPAT
+// pubSubNumPat: PUBSUB NUMPAT. All nodes know the patterns of the whole cluster.
 func pubSubNumPat(r *request) {
 	r.Cover()
 	r.ReplyInt(int64(r.node.broker.Patterns()))

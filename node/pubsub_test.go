@@ -343,7 +343,7 @@ func TestSubscribersOfOneNode(t *testing.T) {
 	}
 	lines, told := 0, 0
 	for line := range strings.Lines(log.String()) {
-		if _, count, is := strings.Cut(strings.TrimSpace(line), `serves shard channels only" clients=`); is {
+		if _, count, is := strings.Cut(strings.TrimSpace(line), `others have joined" clients=`); is {
 			clients, _ := strconv.Atoi(count)
 			lines, told = lines+1, told+clients
 		}
@@ -414,7 +414,7 @@ func TestManySubscriptionsTakeTurns(t *testing.T) {
 	}
 	onLoop(t, n, func(cn *conn) {
 		r := cn.worker.begin(cn)
-		cn.topics = pubsub.NewSubscriber(cn)
+		cn.topics = newSubscriber(cn)
 		r.Cmd = command.ByID(command.Subscribe)
 		in := &topicChange{kind: pubsub.Channel, more: true}
 		for i := range count {

@@ -154,6 +154,7 @@ type Node struct {
 	// untold has the partitions that this node has lost, and of which it has not looked yet who listens there.
 	untold [ring.Partitions]atomic.Bool
 	agent  atomic.Pointer[TableSource]
+	relays atomic.Pointer[Relay]
 
 	// fenced: serve nothing, see fence.go. It is changed under fenceMu, which is held for moments,
 	// because loops take it.

@@ -52,6 +52,8 @@ type Stats struct {
 	SlowSubscribers                   uint64 // closed because they did not read them
 	LostMessages                      uint64 // that had no room on their way to a loop or a proxy
 	LostEvents                        uint64 // keyspace notifications that were not published
+	Gaps                              uint64 // topics of this node's clients of which the relay may have missed messages
+	RelayLost                         uint64 // messages that had no room on their way to the relay
 
 	Scripts       script.LibraryStats // that EVALSHA finds
 	ScriptMemory  int64               // bytes that running scripts and functions have taken
@@ -154,6 +156,7 @@ func (n *Node) gatherStats() (s Stats, sinceReset exec.Counters, err error) {
 	s.Scripts, s.ScriptMemory = n.scripts.library.Stats(), n.scripts.granted.Load()
 	s.Channels, s.ShardChannels, s.Patterns = b.Topics(pubsub.Channel), b.Topics(pubsub.Shard), b.Patterns()
 	s.Published, s.LostMessages, s.LostEvents = b.Published(), b.Lost(), n.events.lost.Load()
+	s.Gaps, s.RelayLost = total.gaps, total.relayLost
 	s.PeakBytes = n.notePeak(s.Engine.Used)
 	s.EvictionAge = n.turnover.Age(time.Now(), s.Engine.Keys, s.Engine.Evicted)
 	return s, total.sinceReset, nil
@@ -170,6 +173,7 @@ type workerStats struct {
 	latency               measure.Latencies
 	hot                   figures.KeyFigures
 	uses                  measure.Uses
+	gaps, relayLost       uint64 // of the relay
 }
 
 // report fills s in, on the worker's loop.
@@ -180,6 +184,9 @@ func (w *worker) report(s *workerStats) {
 	s.latency.AddTimes(&w.times, func(id command.ID) bool { return plans[id].timed })
 	w.hot.Report(w.loop.Now(), &s.hot)
 	w.hot.AddUses(&s.uses)
+	if relay := w.node.relay(); relay != nil {
+		s.gaps, s.relayLost = relay.Counts(w.loop.Index())
+	}
 	for cn := range w.conns {
 		switch {
 		case cn.pipe != nil:
@@ -208,6 +215,8 @@ func (s *workerStats) add(o *workerStats) {
 	s.latency.Add(&o.latency)
 	s.hot.Add(&o.hot)
 	s.uses.Add(&o.uses)
+	s.gaps += o.gaps
+	s.relayLost += o.relayLost
 }
 
 // notePeak raises the peak to the present use, and returns it.

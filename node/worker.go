@@ -49,14 +49,14 @@ type worker struct {
 	tracking    trackingHere
 	trackedKeys []int // scratch
 
-	board    pubsub.Board         // which connections are shown which messages
-	inbox    *broker.Receiver     // the messages for them
-	taken    []*broker.Message    // from the inbox
-	messages []*broker.Message    // of these, those that are shown next
-	shown    []*broker.Message    // that are shown now
-	leaving  []*pubsub.Subscriber // those who have gone, whose subscriptions end in turns
-	moved    []*conn              // those whose channels may have moved, see endTopics
-	outed    int                  // of these, those closed so far: one line of the log tells of all
+	board    pubsub.Board      // which connections are shown which messages
+	inbox    *broker.Receiver  // the messages for them
+	taken    []*broker.Message // from the inbox
+	messages []*broker.Message // of these, those that are shown next
+	shown    []*broker.Message // that are shown now
+	leaving  []*subscriber     // those who have gone, whose subscriptions end in turns
+	moved    []*conn           // those whose channels may have moved, see endTopics
+	outed    int               // of these, those closed so far: one line of the log tells of all
 }
 
 func newWorker(n *Node, l *netloop.Loop) *worker {

@@ -94,11 +94,18 @@ type topic struct {
 
 // change is a subscription or the end of one, which is answered when it is acknowledged.
 type change struct {
-	s       *client
+	s       asker // nil: nobody waits for the answer
 	seq     uint64
 	version uint64
 	more    bool
 	count   int // in the answer
+}
+
+// asker is who has asked for a change.
+type asker interface {
+	isClosed() bool
+	subscribed(t *topic, c change)    // the topic's brokers know of the change
+	notSubscribed(t *topic, c change) // a broker has refused it
 }
 
 func newListening(w *worker) *listening { return &listening{w: w} }

@@ -52,6 +52,7 @@ type Config struct {
 
 	Buffers     netloop.Budget // what the buffers of clients are charged to; nil: they are only counted
 	PipeBuffers int64          // bytes that the buffers of all pipes may take; 0: 64 MiB
+	PipeBudget  netloop.Budget // what the buffers of pipes are charged to; nil: they are only counted
 
 	Wrapper netloop.Wrapper // of clients' connections; nil: none
 	Dialer  netloop.Dialer  // to nodes; nil: plain TCP
@@ -93,21 +94,13 @@ type Proxy struct {
 // Start begins to accept clients. Their commands are parked until SetTable is called. The caller must
 // Close the proxy.
 func Start(cfg Config) (*Proxy, error) {
-	cfg.Patience = orDefault(cfg.Patience, 5*time.Second)
-	cfg.Silence = orDefault(cfg.Silence, 250*time.Millisecond)
-	cfg.MoveTime = orDefault(cfg.MoveTime, 10*time.Second)
-	cfg.PipeBuffers = orDefault(cfg.PipeBuffers, 64<<20)
-	p := &Proxy{cfg: cfg, pipeRoom: pipeRoom{most: cfg.PipeBuffers}, dividers: newDividers(cfg.Log)}
-	p.scripts.budget = cfg.Buffers
+	p := newProxy(cfg)
 	listener, err := net.ResolveTCPAddr("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for clients on %q: %w", cfg.Listen, err)
 	}
-	p.newSession(listener)
-	p.monitors = monitor.New(cfg.Group.Loops(), cfg.Buffers)
-	p.workers = make([]*worker, len(cfg.Group.Loops()))
-	if err := cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()] = newWorker(p, l) }); err != nil {
-		return nil, fmt.Errorf("cannot start the proxy's workers: %w", err)
+	if err := p.startWorkers(listener); err != nil {
+		return nil, err
 	}
 	p.listener, err = cfg.Group.ListenWrapped(cfg.Listen, cfg.Wrapper, p.accept)
 	if err != nil {
@@ -123,6 +116,27 @@ func Start(cfg Config) (*Proxy, error) {
 	p.stopSampler = cancel
 	p.sampler.Go(func() { p.sample(ctx) })
 	return p, nil
+}
+
+func newProxy(cfg Config) *Proxy {
+	cfg.Patience = orDefault(cfg.Patience, 5*time.Second)
+	cfg.Silence = orDefault(cfg.Silence, 250*time.Millisecond)
+	cfg.MoveTime = orDefault(cfg.MoveTime, 10*time.Second)
+	cfg.PipeBuffers = orDefault(cfg.PipeBuffers, 64<<20)
+	p := &Proxy{cfg: cfg, pipeRoom: pipeRoom{most: cfg.PipeBuffers}, dividers: newDividers(cfg.Log)}
+	p.scripts.budget = cfg.Buffers
+	return p
+}
+
+// startWorkers starts the loops' workers of a proxy that is to listen at an address.
+func (p *Proxy) startWorkers(listener *net.TCPAddr) error {
+	p.newSession(listener)
+	p.monitors = monitor.New(p.cfg.Group.Loops(), p.cfg.Buffers)
+	p.workers = make([]*worker, len(p.cfg.Group.Loops()))
+	if err := p.cfg.Group.Each(func(l *netloop.Loop) { p.workers[l.Index()] = newWorker(p, l) }); err != nil {
+		return fmt.Errorf("cannot start the proxy's workers: %w", err)
+	}
+	return nil
 }
 
 // newSession wires what a proxy answers itself: its parameters, INFO's description of it, and the

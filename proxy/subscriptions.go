@@ -252,15 +252,20 @@ func (l *listening) leave() {
 					l.w.loop.Post(l.leave)
 					return
 				}
-				if s.Unwant(kind, []byte(name)) {
-					l.change(kind, name, false, change{})
-				}
-				l.board.Hide(s, kind, []byte(name))
+				l.leaveOne(s, kind, name)
 			}
 		}
 		l.leaving[0] = nil
 	}
 	l.leaving = nil
+}
+
+// leaveOne ends a subscription without an answer.
+func (l *listening) leaveOne(s *pubsub.Subscriber, kind pubsub.Kind, name string) {
+	if s.Unwant(kind, []byte(name)) {
+		l.change(kind, name, false, change{})
+	}
+	l.board.Hide(s, kind, []byte(name))
 }
 
 // Push sends a message, or keeps it until the reply that is due is in the output.

@@ -74,7 +74,7 @@ func newWorker(p *Proxy, l *netloop.Loop) *worker {
 			Room:        &p.pipeRoom,
 		}),
 		account:  netloop.NewAccount(p.cfg.Buffers, 0),
-		pending:  netloop.NewAccount(nil, 0),
+		pending:  netloop.NewAccount(p.cfg.PipeBudget, 0),
 		warnings: newWarnings(),
 		pace:     pace{loop: l},
 		widePace: pace{loop: l},

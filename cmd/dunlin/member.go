@@ -86,13 +86,19 @@ func (p *process) startNode(ctx context.Context, m memberOptions, nodes int) (st
 	}
 	p.memory.nodes = append(p.memory.nodes, n)
 	p.stop.push("node "+self.ID, func(context.Context) error { return n.Close() })
+	var agent atomic.Pointer[gossip.Agent] // nil until it is started, below
+	relay, err := p.startRelay(self, n, &agent)
+	if err != nil {
+		return started{}, err
+	}
 	p.stop.push("clients of node "+self.ID, n.Drain)
 
 	if self.Addr, err = p.advertised(ctx, n.Addr()); err != nil {
 		return started{}, err
 	}
-	agent, err := p.startAgent(ctx, self, m, gossip.Config{
-		OnTable:      n.SetTable,
+	a, err := p.startAgent(ctx, self, m, gossip.Config{
+		OnTable:      func(t *ring.Table) { n.SetTable(t); relay.SetTable(t) },
+		OnMembers:    relay.SetMembers,
 		OnSettings:   n.ApplySettings,
 		OnSuperseded: func() { n.Fence("the other side of a split will win") },
 		OnLeave:      n.Release,
@@ -109,13 +115,48 @@ func (p *process) startNode(ctx context.Context, m memberOptions, nodes int) (st
 			return nil
 		})
 	}
-	n.SetAgent(agent)
-	n.RequireMembers(p.o.minMembers, agent)
-	n.SetSettings(agent)
-	agent.SetState(ring.Serving)
-	p.admin.AddNode(p.source(self, agent), n, agent)
-	p.log.Info("node runs", "id", self.ID, "addr", self.Addr, "gossip", agent.Addr(), "memory", p.o.memory.String())
-	return started{self.Addr, agent.Addr()}, nil
+	agent.Store(a)
+	n.SetAgent(a)
+	n.RequireMembers(p.o.minMembers, a)
+	n.SetSettings(a)
+	a.SetState(ring.Serving)
+	p.admin.AddNode(p.source(self, a), n, a)
+	p.log.Info("node runs", "id", self.ID, "addr", self.Addr, "gossip", a.Addr(), "memory", p.o.memory.String())
+	return started{self.Addr, a.Addr()}, nil
+}
+
+// startRelay starts what listens at all nodes for the clients of a node. To brokers it is a proxy that has the boot of
+// the node.
+func (p *process) startRelay(self ring.Member, n *node.Node, agent *atomic.Pointer[gossip.Agent]) (*proxy.Relay, error) {
+	relay, err := proxy.StartRelay(proxy.Config{
+		ID:          self.ID,
+		Boot:        self.Boot,
+		Version:     version(),
+		Secret:      p.known.secrets,
+		Silence:     p.o.nodeTimeout,
+		PipeBuffers: relayBuffers,
+		PipeBudget:  n.ForMembers(),
+		Dialer:      p.tls.pipeDialer(),
+		Group:       p.loops,
+		Log:         p.log.With("member", self.ID, "part", "relay"),
+		Moved:       func() { refresh(agent) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the relay of node %q: %w", self.ID, err)
+	}
+	p.stop.push("relay of node "+self.ID, func(context.Context) error { return relay.Close() })
+	n.SetRelay(relay)
+	return relay, nil
+}
+
+// relayBuffers is how many bytes a relay's questions to brokers may take.
+const relayBuffers = 4 << 20
+
+// refresh has an agent that has started look for a newer table.
+func refresh(agent *atomic.Pointer[gossip.Agent]) {
+	if a := agent.Load(); a != nil {
+		a.Refresh()
+	}
 }
 
 // startProxy starts a proxy and then its agent. At the stop the proxy first finishes its clients'
@@ -154,11 +195,7 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 		Dialer:       p.tls.pipeDialer(),
 		Group:        p.loops,
 		Log:          p.log.With("member", self.ID),
-		Moved: func() {
-			if a := agent.Load(); a != nil {
-				a.Refresh()
-			}
-		},
+		Moved:        func() { refresh(&agent) },
 	})
 	if err != nil {
 		return started{}, adviseAddress(err, "listen")

@@ -83,8 +83,11 @@ var (
 	owned         = [][2]string{{"dunlin_partitions_owned > 0", "{{member}}"}}
 	waiting       = [][2]string{level("dunlin_proxy_blocked_clients", "")}
 	subscriptions = [][2]string{level("dunlin_proxy_subscriptions", "")}
-	lostMessages  = [][2]string{perMember("dunlin_node_lost_messages_total", "lost"), perMember("dunlin_node_lost_keyspace_events_total", "lost notifications")}
-	messages      = [][2]string{
+	lostMessages  = [][2]string{
+		perMember("dunlin_node_lost_messages_total", "lost"), perMember("dunlin_node_lost_keyspace_events_total", "lost notifications"),
+		perMember("dunlin_node_relay_lost_messages_total", "lost by its relay"), perMember("dunlin_node_pubsub_gaps_total", "channels with gaps"),
+	}
+	messages = [][2]string{
 		total("dunlin_proxy_heard_messages_total", "from nodes"), total("dunlin_proxy_pushed_messages_total", "to subscribers"),
 		total("dunlin_proxy_lost_messages_total", "lost"), total("dunlin_proxy_pubsub_gaps_total", "channels with gaps"),
 		total("dunlin_proxy_slow_subscribers_total", "slow subscribers closed"),

@@ -48,6 +48,22 @@ func ParseAnswer(answer []byte) (covered *ring.PartitionSet, reply []byte, ok bo
 	return covered, reply, ok
 }
 
+// Each asks a node a question that AppendEach has made. It calls room for the memory of the answer as that comes, and
+// fails with ErrNoRoom when there is none. The results are the caller's.
+func (p *Peer) Each(question []byte, room func(bytes int) bool) (covered *ring.PartitionSet, reply []byte, err error) {
+	p.in, p.room = nil, room
+	answer, err := p.exchange(question)
+	p.room = nil
+	if err != nil {
+		return nil, nil, err
+	}
+	covered, reply, ok := ParseAnswer(answer)
+	if p.in, p.used = nil, 0; !ok {
+		return nil, nil, p.malformed()
+	}
+	return covered, reply, nil
+}
+
 // splitPair takes an array of two apart.
 func splitPair(array []byte) (first, second []byte, ok bool) {
 	n, header, ok := resp.DecodeArray(array)

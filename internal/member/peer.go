@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -25,7 +26,11 @@ type Peer struct {
 	used    int
 	scanner resp.Scanner // of in[used:]
 	stop    func() bool
+	room    func(bytes int) bool // not nil: takes the memory for what is received
 }
+
+// ErrNoRoom says that there is no memory for a reply.
+var ErrNoRoom = errors.New("there is no memory for the reply of a node")
 
 // Dialer connects to the data port of a node.
 type Dialer func(ctx context.Context, addr string) (net.Conn, error)
@@ -135,7 +140,13 @@ const fillRoom = 4 << 10
 // Fill reads what the node has sent, and waits until it has sent something.
 func (p *Peer) Fill() error {
 	p.in, p.used = p.in[:copy(p.in, p.in[p.used:])], 0
-	p.in = slices.Grow(p.in, fillRoom)
+	more := fillRoom
+	if left := cap(p.in) - len(p.in); p.room != nil && left < fillRoom {
+		if more = max(cap(p.in), fillRoom); !p.room(more) {
+			return ErrNoRoom
+		}
+	}
+	p.in = slices.Grow(p.in, more)
 	n, err := p.Conn.Read(p.in[len(p.in):cap(p.in)])
 	p.in = p.in[:len(p.in)+n]
 	return err

@@ -67,6 +67,9 @@ func NewSubscriber(sink Sink) *Subscriber { return &Subscriber{sink: sink} }
 // unwanted and hidden in turns.
 func (s *Subscriber) Mute() { s.sink = nil }
 
+// IsMuted reports whether Mute was called.
+func (s *Subscriber) IsMuted() bool { return s.sink == nil }
+
 // Refuse returns why the names cannot be wanted beside those that are, "" if they can.
 func (s *Subscriber) Refuse(kind Kind, names [][]byte) string {
 	if s.wanted[Channel]+s.wanted[Pattern]+s.wanted[Shard]+len(names) > MaxTopics {

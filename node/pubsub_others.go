@@ -1,0 +1,197 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/dunlin-cache/dunlin/internal/member"
+	"github.com/dunlin-cache/dunlin/internal/resp"
+	"github.com/dunlin-cache/dunlin/node/exec"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// PUBSUB CHANNELS and NUMSUB of a client of a node are about the channels of the whole cluster. The node asks all
+// nodes, itself among them, about their partitions, as a proxy does (DUNLIN EACH), until all are covered.
+
+// asksOthers reports whether the present command, which is about channels, concerns other nodes, too.
+func (r *request) asksOthers() bool {
+	return !r.Part && r.conn.pipe == nil && !r.conn.peer && hasOthers(r.view) && r.relays()
+}
+
+// merge puts the nodes' parts of a reply together.
+type merge interface {
+	// add takes a part, which is an array of so many elements.
+	add(a *asking, elements int, body []byte) (problem string)
+	// end completes the reply.
+	end(a *asking)
+}
+
+// asking is a command that asks all nodes, in a goroutine.
+type asking struct {
+	node    *Node
+	heap    exec.Heap
+	words   [][]byte // of the command
+	names   [][]byte // of these, those behind the subcommand
+	into    merge
+	reply   *exec.Gathered
+	charged int64
+}
+
+// askOthers answers the present command with what all nodes say.
+func (r *request) askOthers(into merge) {
+	a := &asking{node: r.node, heap: r.Heap, into: into}
+	size := 0
+	for _, arg := range r.Args {
+		size += 3*len(arg) + exec.LineRoom // here, in the question, and in the reply
+	}
+	if !a.room(size) {
+		r.Fail(exec.ErrOOM)
+		return
+	}
+	a.words = exec.CloneArgs(r.Args)
+	a.names = a.words[2:]
+	r.gatherLater(waits, covers, func(ctx context.Context, reply *exec.Gathered) {
+		ctx, cancel := context.WithTimeout(ctx, publishPatience)
+		defer cancel()
+		a.reply = reply
+		if problem := a.ask(ctx); problem != "" {
+			reply.End()
+			reply.Head = resp.AppendError(nil, problem)
+		}
+	}, func() { a.heap.Refund(a.charged) })
+}
+
+// room takes memory until the command is answered.
+func (a *asking) room(bytes int) bool {
+	ok := a.heap.Charge(int64(bytes))
+	if ok {
+		a.charged += int64(bytes)
+	}
+	return ok
+}
+
+// ask asks nodes until all partitions are covered.
+func (a *asking) ask(ctx context.Context) (problem string) {
+	for want := allPartitions; ; {
+		t := a.node.view.Load().Table
+		for i := range t.Nodes {
+			share := shareOf(t, i, &want)
+			if share.Empty() {
+				continue
+			}
+			covered, problem := a.askOne(ctx, t.Nodes[i].Addr, &share)
+			if problem != "" {
+				return problem
+			}
+			want.RemoveAll(&covered)
+		}
+		if want.Empty() {
+			a.into.end(a)
+			return ""
+		}
+		if a.node.gathers.rest(ctx) != nil {
+			return errNotAsked
+		}
+	}
+}
+
+// shareOf returns which of the partitions that are wanted a node of the table owns.
+func shareOf(t *ring.Table, node int, want *ring.PartitionSet) (share ring.PartitionSet) {
+	for p := range uint16(ring.Partitions) {
+		if int(t.Owner[p]) == node && want.Has(p) {
+			share.Add(p)
+		}
+	}
+	return share
+}
+
+// askOne asks a node about some partitions, and returns those that it has covered: none if it is to be asked again.
+func (a *asking) askOne(ctx context.Context, addr string, share *ring.PartitionSet) (covered ring.PartitionSet, problem string) {
+	question := member.AppendEach(nil, share, a.words...)
+	taken := 0
+	err := a.node.lenders.ask(ctx, addr, func(p *member.Peer) error {
+		set, part, err := p.Each(question, func(bytes int) bool {
+			if taken+bytes > member.MaxReply {
+				return false
+			}
+			ok := a.heap.Charge(int64(bytes))
+			if ok {
+				taken += bytes
+			}
+			return ok
+		})
+		if err != nil {
+			return err
+		}
+		covered = *set
+		elements, header, ok := resp.DecodeArray(part)
+		if !ok {
+			return textError(errNotAsked)
+		}
+		problem = a.into.add(a, elements, part[header:])
+		return nil
+	})
+	a.heap.Refund(int64(taken))
+	var text textError
+	var refused *member.Refusal
+	switch {
+	case err == nil:
+		return covered, problem
+	case errors.As(err, &text):
+		return covered, string(text)
+	case errors.Is(err, member.ErrNoRoom) && taken > member.MaxReply/4: // the next step would be too much
+		return covered, errManyAsked
+	case errors.Is(err, member.ErrNoRoom):
+		return covered, exec.ErrOOM
+	case errors.As(err, &refused) && !mayAskAgain(err):
+		return covered, refused.Text
+	}
+	return ring.PartitionSet{}, ""
+}
+
+// namesMerge is PUBSUB CHANNELS: each node has others.
+type namesMerge struct{ found, size int }
+
+func (m *namesMerge) add(a *asking, elements int, body []byte) (problem string) {
+	m.found += elements
+	switch m.size += len(body); {
+	case m.size > maxChannelsReply:
+		return errManyChannels
+	case !a.reply.Append(a.heap, body):
+		return exec.ErrOOM
+	}
+	return ""
+}
+
+func (m *namesMerge) end(a *asking) { a.reply.Head = resp.AppendArray(nil, m.found) }
+
+// countsMerge is PUBSUB NUMSUB: all nodes but the owner of a channel say 0.
+type countsMerge struct{ counts []int64 }
+
+func (m *countsMerge) add(_ *asking, elements int, body []byte) (problem string) {
+	if elements != 2*len(m.counts) {
+		return errNotAsked
+	}
+	var scan resp.Scanner
+	for i := range elements {
+		if scan.Scan(body) != resp.Done {
+			return errNotAsked
+		}
+		if i%2 == 1 {
+			count, ok := resp.DecodeInt(body[:scan.Len()])
+			if !ok {
+				return errNotAsked
+			}
+			m.counts[i/2] += count
+		}
+		body = body[scan.Len():]
+	}
+	return ""
+}
+
+func (m *countsMerge) end(a *asking) {
+	a.reply.Head = resp.AppendArray(nil, 2*len(a.names))
+	for i, name := range a.names {
+		a.reply.Head = resp.AppendInt(resp.AppendBulk(a.reply.Head, name), m.counts[i])
+	}
+}

@@ -1,0 +1,197 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/pubsub"
+	"github.com/dunlin-cache/dunlin/ring"
+)
+
+// fakeRelay stands for the brokers of all nodes. Its methods may be called on any loop.
+type fakeRelay struct {
+	n      *Node
+	refuse string // the pattern that brokers do not take
+
+	mu     sync.Mutex
+	boards map[int]*pubsub.Board
+	counts map[string]int
+	open   bool // changes are acknowledged at once
+	due    []func()
+}
+
+func (f *fakeRelay) board(loop int) *pubsub.Board {
+	if f.boards[loop] == nil {
+		f.boards[loop] = new(pubsub.Board)
+	}
+	return f.boards[loop]
+}
+
+func (f *fakeRelay) Change(loop int, s *pubsub.Subscriber, kind pubsub.Kind, name []byte, more bool, done func(refused bool)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	refused := more && string(name) == f.refuse
+	switch {
+	case refused:
+		s.Unwant(kind, name)
+	case more:
+		f.board(loop).Show(s, kind, name)
+		f.counts[string(name)]++
+	default:
+		f.board(loop).Hide(s, kind, name)
+		f.counts[string(name)]--
+	}
+	answer := func() {
+		f.n.workers[loop].loop.Post(func() {
+			if !s.IsMuted() {
+				done(refused)
+			}
+		})
+	}
+	if f.open {
+		answer()
+		return
+	}
+	f.due = append(f.due, answer)
+}
+
+func (f *fakeRelay) Leave(loop int, s *pubsub.Subscriber, kind pubsub.Kind, name []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.Unwant(kind, name) {
+		f.counts[string(name)]--
+	}
+	f.board(loop).Hide(s, kind, name)
+}
+
+func (f *fakeRelay) Counts(int) (gaps, lost uint64) { return 3, 4 }
+
+// acknowledge answers what is due, and from now on at once.
+func (f *fakeRelay) acknowledge() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open = true
+	for _, answer := range f.due {
+		answer()
+	}
+	f.due = nil
+}
+
+// hold has changes wait for acknowledge.
+func (f *fakeRelay) hold() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open = false
+}
+
+// show brings a message of another node to all loops, and returns when they have shown it.
+func (f *fakeRelay) show(t *testing.T, channel, text string) {
+	t.Helper()
+	m, ok := pubsub.ParseMessage(pubsub.AppendMessage(nil, pubsub.Channel, []byte(channel), []byte(text)))
+	if !ok {
+		t.Fatal("the message is malformed")
+	}
+	if err := f.n.cfg.Group.Each(func(l *netloop.Loop) {
+		f.mu.Lock()
+		b := f.board(l.Index())
+		f.mu.Unlock()
+		b.Begin(m)
+		b.Go(1 << 20)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *fakeRelay) waits() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.due)
+}
+
+func (f *fakeRelay) count(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.counts[name]
+}
+
+// startRelayed starts a node that has another one beside it, and a relay.
+func startRelayed(t *testing.T) (*Node, *fakeRelay) {
+	t.Helper()
+	n := startBare(t)
+	f := &fakeRelay{n: n, boards: make(map[int]*pubsub.Board), counts: make(map[string]int), open: true, refuse: "refused*"}
+	n.SetRelay(f)
+	table := soleTable(n)
+	table.Level = ring.Level
+	n.SetTable(table)
+	giveAway(n, partitionOf("a"))
+	return n, f
+}
+
+// TestRelayedMessagesBehindTheAnswer: what comes ahead of the answer to a subscription follows it.
+func TestRelayedMessagesBehindTheAnswer(t *testing.T) {
+	n, f := startRelayed(t)
+	c := dial(t, n.Addr())
+	c.do("HELLO 3")
+	f.hold()
+	c.send("SUBSCRIBE c d")
+	eventually(t, "both are asked for", func() bool { return f.waits() == 2 })
+	f.show(t, "c", "early")
+	f.acknowledge()
+	for _, want := range []string{
+		"1) \"subscribe\"\n2) \"c\"\n3) (integer) 1", "1) \"subscribe\"\n2) \"d\"\n3) (integer) 2", "1) \"message\"\n2) \"c\"\n3) \"early\"",
+	} {
+		c.wantNext(want)
+	}
+	f.show(t, "d", "late")
+	c.wantNext("1) \"message\"\n2) \"d\"\n3) \"late\"")
+	c.want("PSUBSCRIBE refused*", "(error) "+errTooManyPatterns)
+	c.want("GET none", "(nil)")
+	f.hold()
+	c.send("UNSUBSCRIBE c")
+	eventually(t, "the end is asked for", func() bool { return f.waits() == 1 })
+	f.show(t, "d", "meanwhile")
+	f.acknowledge()
+	c.wantNext("1) \"unsubscribe\"\n2) \"c\"\n3) (integer) 1")
+	c.wantNext("1) \"message\"\n2) \"d\"\n3) \"meanwhile\"")
+	if s, err := n.Stats(); err != nil || s.Gaps != 3*uint64(len(n.workers)) || s.RelayLost != 4*uint64(len(n.workers)) {
+		t.Errorf("gaps %d, lost %d, %v", s.Gaps, s.RelayLost, err)
+	}
+}
+
+// TestManyRelayedTopics: long commands are answered in turns, and the subscriptions of who goes meanwhile end.
+func TestManyRelayedTopics(t *testing.T) {
+	n, f := startRelayed(t)
+	c := dial(t, n.Addr())
+	const count = 2*namesAtOnce + 10
+	var names strings.Builder
+	for i := range count {
+		fmt.Fprintf(&names, " n%d", i)
+	}
+	c.sendRaw([]byte("SUBSCRIBE" + names.String() + "\r\nUNSUBSCRIBE\r\nUNSUBSCRIBE\r\nPING\r\n"))
+	for i := range count {
+		if got := string(c.read()); !strings.HasSuffix(got, fmt.Sprintf("n%d\r\n:%d\r\n", i, i+1)) {
+			t.Fatalf("subscription %d is answered by %q", i, got)
+		}
+	}
+	for left := count - 1; left >= 0; left-- {
+		if got := string(c.read()); !strings.HasSuffix(got, fmt.Sprintf("\r\n:%d\r\n", left)) {
+			t.Fatalf("with %d left comes %q", left, got)
+		}
+	}
+	for _, want := range []string{"*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n", "+PONG\r\n"} {
+		if got := string(c.read()); got != want {
+			t.Errorf("behind the last one comes %q, want %q", got, want)
+		}
+	}
+	goes := dial(t, n.Addr())
+	goes.do("SUBSCRIBE x")
+	f.hold()
+	goes.send("SUBSCRIBE y")
+	eventually(t, "it is asked for", func() bool { return f.waits() == 1 })
+	goes.conn.Close()
+	f.acknowledge()
+	eventually(t, "nobody counts", func() bool { return f.count("x") == 0 && f.count("y") == 0 })
+}
