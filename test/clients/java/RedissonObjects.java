@@ -45,7 +45,8 @@ import org.redisson.config.Config;
  * another's for the other.
  */
 final class RedissonObjects {
-    private static final long WATCHDOG_MILLIS = 1_500; // it renews a lock after a third of this
+    // The watchdog renews a lock after a third of this; on a busy machine, that comes a second or more too late.
+    private static final long WATCHDOG_MILLIS = 4_000;
     private static final int PATIENCE_MILLIS = 20_000; // with a reply, on a busy machine
     private static final int WORKERS = 6;
     private static final int ROUNDS = 15;
