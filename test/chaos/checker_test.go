@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -280,6 +282,46 @@ func TestStandstillExplains(t *testing.T) {
 		x.Tables.note(second, at(9.5))
 		return x.Tables.ownedAbout("n1", 7, at(12.5))
 	})
+}
+
+// TestGaveUp: what the logs say of members that got no processor, but not of the victim.
+func TestGaveUp(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	x := &Rig{C: &harness.Cluster{}}
+	for id, lines := range map[string]string{
+		"n1": "time=2026-01-02T03:04:06.000Z level=WARN msg=fenced reason=\"a loop stood still for 2s\"\n",
+		"n2": "time=2026-01-02T03:04:07.000Z level=WARN msg=\"fence lifted\"\n",
+		"p1": "time=2026-01-02T03:04:05.000Z level=INFO msg=stopping\n" +
+			"time=2026-01-02T03:04:08.000Z level=WARN msg=broke node=n2 err=\"node sent nothing for too long\"\n",
+	} {
+		m := &harness.Member{ID: id, Logged: filepath.Join(t.TempDir(), id)}
+		if err := os.WriteFile(m.Logged, []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		x.C.Members = append(x.C.Members, m)
+	}
+	f := func(but string, seconds int) {
+		t.Helper()
+		var victim *harness.Member
+		for _, m := range x.C.Members {
+			if m.ID == but {
+				victim = m
+			}
+		}
+		last := begin.Add(time.Duration(seconds) * time.Second)
+		if got := x.gaveUpLast(victim); !got.Equal(last) {
+			t.Errorf("a member but %q was given up at %v, want %v", but, got, last)
+		}
+		if !x.gaveUpSince(last.Add(-time.Second), victim) || x.gaveUpSince(last, victim) {
+			t.Errorf("a member but %q was given up since, or not", but)
+		}
+	}
+	f("", 3)
+	f("n1", 3)
+	f("n2", 1)
+	if !x.stumblesSince(begin) || x.stumblesSince(begin.Add(time.Second)) {
+		t.Error("a node stood still after a second")
+	}
 }
 
 // TestStandstillDelaysLevels: members know of a level later if the machine stood still.

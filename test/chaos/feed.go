@@ -287,7 +287,12 @@ func (x *Rig) disturbed(since time.Time) bool {
 // was silent, or that it stood still: on a busy machine. What is said of the member but does not
 // count.
 func (x *Rig) gaveUpSince(since time.Time, but *harness.Member) bool {
-	return x.loggedSince(since, func(m *harness.Member, line string) bool {
+	return x.gaveUpLast(but).After(since)
+}
+
+// gaveUpLast returns when a log has said that last.
+func (x *Rig) gaveUpLast(but *harness.Member) time.Time {
+	return x.loggedLast(func(m *harness.Member, line string) bool {
 		if strings.Contains(line, "sent nothing for too long") {
 			return but == nil || !strings.Contains(line, " node="+but.ID+" ")
 		}
@@ -298,29 +303,33 @@ func (x *Rig) gaveUpSince(since time.Time, but *harness.Member) bool {
 // stumblesSince reports whether a node's log says since then that it stood still, or that others had
 // taken it for dead.
 func (x *Rig) stumblesSince(since time.Time) bool {
-	return x.loggedSince(since, func(_ *harness.Member, line string) bool {
+	return x.loggedLast(func(_ *harness.Member, line string) bool {
 		return strings.Contains(line, "msg=fenced")
-	})
+	}).After(since)
 }
 
-// loggedSince reports whether a member has logged such a line since then.
-func (x *Rig) loggedSince(since time.Time, is func(m *harness.Member, line string) bool) bool {
+// loggedLast returns when a member has logged such a line last, now if a log cannot be read.
+func (x *Rig) loggedLast(is func(m *harness.Member, line string) bool) (last time.Time) {
 	for _, m := range x.C.Members {
 		log, err := os.ReadFile(m.Logged)
 		if err != nil {
-			return true
+			return time.Now()
 		}
 		for line := range strings.Lines(string(log)) {
 			if !is(m, line) {
 				continue
 			}
 			stamp, _, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
-			if at, err := time.Parse(time.RFC3339, stamp); err != nil || at.After(since) {
-				return true
+			at, err := time.Parse(time.RFC3339, stamp)
+			if err != nil {
+				return time.Now()
+			}
+			if at.After(last) {
+				last = at
 			}
 		}
 	}
-	return false
+	return last
 }
 
 // diedSince reports whether a node has died, or stood still, since then.

@@ -24,7 +24,7 @@ const (
 // during returns how many errors clients got meanwhile.
 func (x *Rig) during(what string, victim *harness.Member, do func()) (failed int) {
 	x.T.Helper()
-	f := x.Observe(what, victim, do, func() { x.converge(what) })
+	f := x.Observe(what, victim, do, func() { x.converge(what, victim) })
 	x.T.Logf("%-30s one epoch after %4d ms, its keys out for %4d ms, %2d errors; others' commands: p99 %3d ms, worst %3d ms; the machine stood still for %d ms",
 		what, f.Whole.Milliseconds(), f.Outage.Milliseconds(), f.Failed, f.P99.Milliseconds(), f.Worst.Milliseconds(), f.Stood.Milliseconds())
 	if f.P99 > disturbedLimit && f.judgesOthers() && !x.gaveUpSince(f.Begin, victim) {
@@ -91,10 +91,12 @@ func (x *Rig) Observe(what string, victim *harness.Member, do, whole func()) Fig
 	return f
 }
 
-// converge waits until all members show one epoch.
-func (x *Rig) converge(what string) {
+// converge waits until all members show one epoch. Members have that much time again when one but
+// the victim was given up, or notices that it stood still: it may have left the cluster, and joins.
+func (x *Rig) converge(what string, victim *harness.Member) {
 	x.T.Helper()
 	begin := time.Now()
+	from := begin
 	for {
 		_, why := x.C.Agreed()
 		took := time.Since(begin)
@@ -102,7 +104,13 @@ func (x *Rig) converge(what string) {
 			return
 		}
 		// Members could not work while the machine stood still.
-		if took > epochTime+2*x.Pulse.Missed(begin, time.Now()) {
+		late := func() bool { return time.Since(from) > epochTime+2*x.Pulse.Missed(from, time.Now()) }
+		if late() && took < SettleTime {
+			if at := x.gaveUpLast(victim); at.After(from) {
+				from = at
+			}
+		}
+		if late() {
 			x.T.Fatalf("%s: no agreement after %v; last: %s; %s", what, took, why, x.Shown())
 		}
 		time.Sleep(harness.PollInterval)
@@ -125,7 +133,7 @@ func (x *Rig) leaves(m *harness.Member) time.Duration {
 	x.T.Helper()
 	begin := time.Now()
 	took := m.Term(harness.ReadyTimeout)
-	if most := epochTime + 2*x.Pulse.Missed(begin, time.Now()); took > most {
+	if most := epochTime + 2*x.Pulse.Missed(begin, time.Now()); took > most && !x.gaveUpSince(begin, m) {
 		x.Violate("%s ended %v after SIGTERM, want at most %v", m.ID, took, most)
 	}
 	return took

@@ -67,7 +67,7 @@ func upgrade(t *testing.T, from string, roles ...string) {
 		x.Violate("an upgrade in order caused %d errors", failed)
 	}
 	harness.Eventually(t, harness.ReadyTimeout, "the cluster speaks the new level", func() bool { return x.atLevel(ring.Level) })
-	x.converge("after the upgrade")
+	x.converge("after the upgrade", nil)
 	x.Finish()
 }
 
@@ -100,7 +100,7 @@ func (x *Rig) replaceProxy(m *harness.Member, replace func()) {
 		}
 		s.busy.Unlock()
 	}
-	x.converge("upgrade of " + m.ID)
+	x.converge("upgrade of "+m.ID, m)
 	x.servedAgain("upgrade of " + m.ID)
 }
 
