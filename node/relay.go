@@ -181,7 +181,7 @@ func (r *request) appendHeld() (ok bool) {
 // has called the function that it returns: who publishes on its own channel gets the reply first.
 func (r *request) answersFirst() (replied func()) {
 	cn, s := r.conn, r.conn.topics
-	if s == nil {
+	if s == nil || r.transaction != nil { // which is answered as a whole
 		return func() {}
 	}
 	s.due++
