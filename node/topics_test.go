@@ -200,8 +200,11 @@ func TestUnservedPartitionsPassOnListeners(t *testing.T) {
 	if m.nodes[2].Serving() {
 		t.Fatal("it serves what nobody has acknowledged")
 	}
-	mute.Store(false)
 	m.table = altered(m.table, func(next *ring.Table) { next.Owner[m.p] = 0 })
+	for _, n := range m.nodes {
+		n.SetTable(m.table)
+	}
+	mute.Store(false) // not before: it would serve
 	install(t, m.table, m.nodes[:]...)
 	m.publish(0, "four")
 	m.listen(0, quick, member.Follow, member.Noted)
