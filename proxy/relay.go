@@ -26,7 +26,7 @@ func StartRelay(cfg Config) (*Relay, error) {
 }
 
 // SetTable listens by a table from now on, see Proxy.SetTable. A node calls it before it obeys the table itself: that can
-// take long, and the brokers before keep for a few seconds only what is for those who have not followed.
+// take long, and who follows a channel to its next owner has some seconds for that.
 func (r *Relay) SetTable(t *ring.Table) { r.p.SetTable(t) }
 
 // SetMembers sets the members that are alive, see Proxy.SetMembers.
