@@ -263,7 +263,7 @@ func (cn *conn) otherBytes() int {
 		n += cn.Upload.Kept
 	}
 	if cn.topics != nil {
-		n += cn.topics.Bytes() + cap(cn.topics.held)
+		n += cn.topics.Bytes() + cap(cn.topics.held) + cn.topics.naming
 	}
 	if cn.pipe != nil && cn.pipe.listener != nil {
 		n += cn.pipe.listener.bytes

@@ -127,8 +127,9 @@ func (r *request) subscriptions(kind pubsub.Kind, more bool) {
 	c := &topicChange{cmd: r.Cmd, kind: kind, more: more, names: names, all: len(names) == 0}
 	switch {
 	case cn.topics.isRelayed(kind):
-		c.names = exec.CloneArgs(c.names)
-		r.relayTopics(c)
+		if r.keepNames(c) {
+			r.relayTopics(c)
+		}
 	case !r.changeTopics(c):
 		c.names = exec.CloneArgs(c.names)
 		cn.takeTurns(c)

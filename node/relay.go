@@ -49,6 +49,7 @@ type subscriber struct {
 	relayed bool   // the relay shows it channels and patterns; otherwise this node's broker does
 	due     int    // answers behind which messages must come
 	held    []byte // messages that wait for these
+	naming  int    // bytes of the names of a command that waits for brokers
 }
 
 func newSubscriber(cn *conn) *subscriber { return &subscriber{Subscriber: pubsub.NewSubscriber(cn)} }
@@ -97,6 +98,29 @@ func (r *request) relayTopics(c *topicChange) {
 	cn.worker.turns.take(func() { cn.relayedOne(t) })
 }
 
+// keepNames copies the names of a topicChange, which is answered when its brokers know of it. Without memory for them, it
+// answers that.
+func (r *request) keepNames(c *topicChange) (ok bool) {
+	cn, s := r.conn, r.conn.topics
+	for _, name := range c.names {
+		s.naming += len(name) + nameMemory
+	}
+	need := cn.otherBytes()
+	if c.more {
+		need += pubsub.Cost(c.names)
+	}
+	if !cn.Socket.TrySetOther(need) {
+		s.naming = 0
+		r.Fail(exec.ErrOOM)
+		return false
+	}
+	c.names = exec.CloneArgs(c.names)
+	return true
+}
+
+// nameMemory is what a copied name takes beside its bytes: with its answer, in bytes.
+const nameMemory = 64
+
 // some returns as many topics of a kind as are changed in one turn.
 func (s *subscriber) some(kind pubsub.Kind) (names [][]byte) {
 	for name := range s.Names(kind) {
@@ -121,7 +145,9 @@ func (cn *conn) relayTopic(t *relayTurn, name []byte) {
 	}
 	t.left++
 	cn.node.relay().Change(cn.worker.loop.Index(), cn.topics.Subscriber, c.kind, name, c.more, func(refused bool) {
-		t.answers[at].refused = refused
+		if t.answers[at].refused = refused; refused { // by one broker, perhaps: others have sent messages
+			cn.topics.held = pubsub.DropMessages(cn.topics.held, c.kind, name)
+		}
 		cn.relayedOne(t)
 	})
 }
@@ -139,7 +165,10 @@ func (cn *conn) relayedOne(t *relayTurn) {
 		}
 		if c := t.change; len(c.names) > 0 || c.all && cn.topics.Wanted()[c.kind] > 0 {
 			r.relayTopics(c)
+			return
 		}
+		cn.topics.naming = 0
+		cn.Socket.TrySetOther(cn.otherBytes())
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 type fakeRelay struct {
 	n      *Node
 	refuse string // the pattern that brokers do not take
+	half   bool   // but one of them does, until another one has refused it
 
 	mu     sync.Mutex
 	boards map[int]*pubsub.Board
@@ -44,9 +45,17 @@ func (f *fakeRelay) Change(loop int, s *pubsub.Subscriber, kind pubsub.Kind, nam
 		f.board(loop).Hide(s, kind, name)
 		f.counts[string(name)]--
 	}
+	if refused && f.half {
+		s.Want(kind, name)
+		f.board(loop).Show(s, kind, name)
+	}
 	answer := func() {
 		f.n.workers[loop].loop.Post(func() {
 			if !s.IsMuted() {
+				if refused {
+					s.Unwant(kind, name)
+					f.hide(loop, s, kind, name)
+				}
 				done(refused)
 			}
 		})
@@ -64,6 +73,12 @@ func (f *fakeRelay) Leave(loop int, s *pubsub.Subscriber, kind pubsub.Kind, name
 	if s.Unwant(kind, name) {
 		f.counts[string(name)]--
 	}
+	f.board(loop).Hide(s, kind, name)
+}
+
+func (f *fakeRelay) hide(loop int, s *pubsub.Subscriber, kind pubsub.Kind, name []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.board(loop).Hide(s, kind, name)
 }
 
@@ -194,4 +209,54 @@ func TestManyRelayedTopics(t *testing.T) {
 	goes.conn.Close()
 	f.acknowledge()
 	eventually(t, "nobody counts", func() bool { return f.count("x") == 0 && f.count("y") == 0 })
+}
+
+// TestRefusedMessages: a client is not shown what one broker has sent for a pattern that another one refuses.
+func TestRefusedMessages(t *testing.T) {
+	n, f := startRelayed(t)
+	f.half = true
+	c := dial(t, n.Addr())
+	c.do("HELLO 3")
+	f.hold()
+	c.send("PSUBSCRIBE refused*")
+	eventually(t, "it is asked for", func() bool { return f.waits() == 1 })
+	f.show(t, "refused one", "early")
+	f.acknowledge()
+	c.wantNext("(error) " + errTooManyPatterns)
+	c.want("GET none", "(nil)")
+}
+
+// TestNamesOfRelayedChange: the names of a command that waits for brokers are charged to its client.
+func TestNamesOfRelayedChange(t *testing.T) {
+	n, f := startRelayed(t)
+	c := dial(t, n.Addr())
+	c.do("SUBSCRIBE x")
+	const long = 1 << 20
+	charged := func() (bytes int) {
+		var mu sync.Mutex
+		if err := n.cfg.Group.Each(func(l *netloop.Loop) {
+			mu.Lock()
+			defer mu.Unlock()
+			for cn := range n.workers[l.Index()].conns {
+				if cn.topics != nil {
+					bytes += cn.otherBytes()
+				}
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	f.hold()
+	c.sendArgs([]byte("UNSUBSCRIBE"), []byte("x"), make([]byte, long))
+	eventually(t, "the end is asked for", func() bool { return f.waits() == 1 })
+	if got := charged(); got < long {
+		t.Errorf("%d bytes are charged while a name of %d waits", got, long)
+	}
+	f.acknowledge()
+	c.read()
+	c.read()
+	if got := charged(); got > long {
+		t.Errorf("%d bytes are charged when it is answered", got)
+	}
 }

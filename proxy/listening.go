@@ -383,8 +383,11 @@ func (t *topic) hasMoved(owner *order.Node) bool {
 
 // answer answers the changes that all brokers of the topic have acknowledged.
 func (l *listening) answer(t *topic) {
-	known := t.version
-	for _, n := range l.brokersOf(t) {
+	known, brokers := t.version, l.brokersOf(t)
+	if len(brokers) == 0 {
+		known = 0 // before the first table
+	}
+	for _, n := range brokers {
 		switch at := t.tieTo(n); {
 		case n == nil, at == nil && t.count > 0, at != nil && !at.live:
 			known = 0

@@ -25,7 +25,8 @@ func StartRelay(cfg Config) (*Relay, error) {
 	return &Relay{p}, nil
 }
 
-// SetTable listens by a table from now on, see Proxy.SetTable.
+// SetTable listens by a table from now on, see Proxy.SetTable. A node calls it before it obeys the table itself: that can
+// take long, and who follows a channel to its next owner has some seconds for that.
 func (r *Relay) SetTable(t *ring.Table) { r.p.SetTable(t) }
 
 // SetMembers sets the members that are alive, see Proxy.SetMembers.

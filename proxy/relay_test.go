@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
@@ -99,5 +100,41 @@ func TestRelay(t *testing.T) {
 	})
 	if gaps, lost := relay.Counts(0); gaps != 0 || lost != 0 {
 		t.Errorf("%d gaps, %d lost", gaps, lost)
+	}
+}
+
+// TestRelayBeforeItsTable: without a table, a relay knows no brokers, so it cannot say that they know of a pattern.
+func TestRelayBeforeItsTable(t *testing.T) {
+	group := newGroup(t, 1)
+	relay, err := StartRelay(Config{ID: "n", Boot: 7, Group: group, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := false
+	onLoop := func(f func()) {
+		t.Helper()
+		if err := group.Each(func(*netloop.Loop) { f() }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onLoop(func() {
+		s := pubsub.NewSubscriber(new(sink))
+		s.Want(pubsub.Pattern, []byte("p*"))
+		relay.Change(0, s, pubsub.Pattern, []byte("p*"), true, func(bool) { answered = true })
+		relay.p.workers[0].listening.turn()
+		if answered {
+			t.Error("a pattern is answered that no broker knows")
+		}
+	})
+	n := newFakeNode(t, "n1")
+	n.set(func(n *fakeNode) { n.listen = func([]string) member.Heard { return member.Noted } })
+	table := &ring.Table{Epoch: 1, Level: ring.PubSubLevel, Nodes: []ring.Member{n.member()}}
+	relay.SetTable(table)
+	eventually(t, "it is answered when the broker knows", func() (is bool) {
+		onLoop(func() { is = answered })
+		return is
+	})
+	if err := relay.Close(); err != nil {
+		t.Error(err)
 	}
 }

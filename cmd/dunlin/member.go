@@ -97,7 +97,7 @@ func (p *process) startNode(ctx context.Context, m memberOptions, nodes int) (st
 		return started{}, err
 	}
 	a, err := p.startAgent(ctx, self, m, gossip.Config{
-		OnTable:      func(t *ring.Table) { n.SetTable(t); relay.SetTable(t) },
+		OnTable:      func(t *ring.Table) { relay.SetTable(t); n.SetTable(t) }, // see proxy.Relay.SetTable
 		OnMembers:    relay.SetMembers,
 		OnSettings:   n.ApplySettings,
 		OnSuperseded: func() { n.Fence("the other side of a split will win") },

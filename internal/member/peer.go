@@ -140,13 +140,15 @@ const fillRoom = 4 << 10
 // Fill reads what the node has sent, and waits until it has sent something.
 func (p *Peer) Fill() error {
 	p.in, p.used = p.in[:copy(p.in, p.in[p.used:])], 0
-	more := fillRoom
-	if left := cap(p.in) - len(p.in); p.room != nil && left < fillRoom {
-		if more = max(cap(p.in), fillRoom); !p.room(more) {
+	if p.room == nil {
+		p.in = slices.Grow(p.in, fillRoom)
+	} else if cap(p.in)-len(p.in) < fillRoom {
+		more := max(cap(p.in), fillRoom)
+		if !p.room(more) {
 			return ErrNoRoom
 		}
+		p.in = append(make([]byte, 0, cap(p.in)+more), p.in...) // Grow takes up to a quarter more than it is asked for
 	}
-	p.in = slices.Grow(p.in, more)
 	n, err := p.Conn.Read(p.in[len(p.in):cap(p.in)])
 	p.in = p.in[:len(p.in)+n]
 	return err
