@@ -28,7 +28,7 @@ type publication struct {
 	request []byte // for the channel's owner
 	heap    exec.Heap
 	charged int64
-	replied func() // called behind the reply
+	replied func() // not nil: called at the end, behind the reply if there is one
 
 	subscribers int64
 	err         error
@@ -103,9 +103,6 @@ func (p *publication) Run(ctx context.Context) {
 
 // Reply answers PUBLISH.
 func (p *publication) Reply(r *exec.Request) {
-	if p.replied != nil {
-		defer p.replied()
-	}
 	var text textError
 	switch {
 	case p.err == nil:
@@ -117,10 +114,14 @@ func (p *publication) Reply(r *exec.Request) {
 	}
 }
 
-// End gives the memory back.
+// End gives the memory back. It is called even if there is no Reply, because no more jobs can begin.
 func (p *publication) End() {
 	p.heap.Refund(p.charged)
 	p.charged = 0
+	if p.replied != nil {
+		p.replied()
+		p.replied = nil
+	}
 }
 
 // publishFor: DUNLIN PUBLISH command channel message

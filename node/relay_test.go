@@ -260,3 +260,15 @@ func TestNamesOfRelayedChange(t *testing.T) {
 		t.Errorf("%d bytes are charged when it is answered", got)
 	}
 }
+
+// TestPublicationWithoutReply: what waits for the reply to PUBLISH goes on if there is none, because no job could begin.
+func TestPublicationWithoutReply(t *testing.T) {
+	n, _ := startRelayed(t)
+	ends := 0
+	p := &publication{heap: heapBudget{n}, replied: func() { ends++ }}
+	p.End()
+	p.End()
+	if ends != 1 {
+		t.Errorf("it has ended %d times, want once", ends)
+	}
+}
