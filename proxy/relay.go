@@ -53,7 +53,7 @@ func (r *Relay) Change(
 	l.change(kind, string(name), more, change{s: &relayed{l: l, s: s, done: done}})
 }
 
-// Leave ends the subscription of one who has gone, or of whom nobody needs to be told.
+// Leave ends a subscription without an answer: the subscriber has gone, or need not be told.
 func (r *Relay) Leave(loop int, s *pubsub.Subscriber, kind pubsub.Kind, name []byte) {
 	r.p.workers[loop].listening.leaveOne(s, kind, string(name))
 }

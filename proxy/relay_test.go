@@ -87,7 +87,7 @@ func TestRelay(t *testing.T) {
 	change(pubsub.Channel, "d", true, false)
 	onLoop(func() { // it goes while a change is on its way
 		s.Want(pubsub.Channel, []byte("e"))
-		relay.Change(0, s, pubsub.Channel, []byte("e"), true, func(bool) { t.Error("one who has gone is answered") })
+		relay.Change(0, s, pubsub.Channel, []byte("e"), true, func(bool) { t.Error("a subscriber that has gone is answered") })
 		s.Mute()
 		for _, name := range []string{"d", "e"} {
 			relay.Leave(0, s, pubsub.Channel, []byte(name))
