@@ -26,9 +26,20 @@ func TestTransactionPublishesElsewhere(t *testing.T) {
 		{append(publishes, "SET "+key+" 1"), "1) (integer) 3\n2) (integer) 3\n3) OK"},
 		{append([]string{"SET " + key + " 1"}, publishes...), "1) OK\n2) (integer) 3\n3) (integer) 3"},
 		{publishes, "1) (integer) 3\n2) (integer) 3"},
+		{publishes[:1], "1) (integer) 3"},
+		{[]string{"PUBLISH " + keyIn(t, table, 2) + " m"}, "1) (integer) 0"},
 	} {
 		if got := c.exec(o.commands...); got != o.want {
 			t.Errorf("%q: EXEC answers %s", o.commands, got)
+		}
+	}
+	for _, channel := range []string{here, elsewhere} { // a script does, too, also within a transaction
+		for _, keys := range []string{"0", "1 " + key} {
+			script := `EVAL "return redis.call('publish', '` + channel + `', 'm')" ` + keys
+			c.want(script, "(integer) 3")
+			if got := c.exec(script); got != "1) (integer) 3" {
+				t.Errorf("%q: EXEC answers %s", script, got)
+			}
 		}
 	}
 }
