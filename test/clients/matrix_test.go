@@ -64,11 +64,11 @@ const (
 
 // clientSteps is the scenario of all client libraries. more names the steps in it that not all of them have.
 func clientSteps(more ...string) (steps []string) {
-	optional := []string{"transaction", "script", "shard-publish", "tracking"}
+	optional := []string{"transaction", "script", "shard-publish", "cluster-publish", "tracking"}
 	for _, step := range []string{
 		"connect", "get-or-set", "many", "delete", "scan", "rate-limit", "lock", "pipeline",
 		"hash", "set", "sorted-set", "list", "geo",
-		"transaction", "script", "publish", "shard-publish", "blocking", "tracking", "reconnect",
+		"transaction", "script", "publish", "shard-publish", "cluster-publish", "blocking", "tracking", "reconnect",
 	} {
 		if !slices.Contains(optional, step) || slices.Contains(more, step) {
 			steps = append(steps, step)
@@ -94,19 +94,19 @@ var programs = []program{
 	{"go-redis/cache", "Go", "bin/clients/go go-redis-cache",
 		[]string{"get-or-set", "once", "local", "delete", "reconnect"}},
 	{"go-redis's streams", "Go", "bin/clients/go go-redis-streams", streamSteps},
-	{"redis-py", "Python", python + "redis_sync.py", clientSteps("shard-publish", "tracking")},
+	{"redis-py", "Python", python + "redis_sync.py", clientSteps("shard-publish", "cluster-publish", "tracking")},
 	{"redis-py asyncio", "Python", python + "redis_asyncio.py", clientSteps("shard-publish")},
 	{"redis-py Sentinel", "Python", python + "redis_sentinel.py", clientSteps("shard-publish")},
 	{"redis-py's Lock", "Python", python + "redis_lock.py", []string{"lock", "reconnect"}},
 	{"redis-py's streams", "Python", python + "redis_streams.py", streamSteps},
 	{"Django's cache", "Python", python + "django_cache.py",
 		[]string{"get-or-set", "many", "delete", "rate-limit", "reconnect", "clear"}},
-	{"node-redis", "Node", "node bin/clients/node/node_redis.js", clientSteps("shard-publish", "tracking")},
-	{"ioredis", "Node", "node bin/clients/node/ioredis.js", clientSteps("shard-publish")},
+	{"node-redis", "Node", "node bin/clients/node/node_redis.js", clientSteps("shard-publish", "cluster-publish", "tracking")},
+	{"ioredis", "Node", "node bin/clients/node/ioredis.js", clientSteps("shard-publish", "cluster-publish")},
 	{"connect-redis", "Node", "node bin/clients/node/connect_redis.js",
 		[]string{"session", "list", "reconnect", "clear"}},
-	{"Jedis", "Java", java + "jedis", clientSteps("tracking")},
-	{"Lettuce", "Java", java + "lettuce", clientSteps("shard-publish", "tracking")},
+	{"Jedis", "Java", java + "jedis", clientSteps("cluster-publish", "tracking")},
+	{"Lettuce", "Java", java + "lettuce", clientSteps("shard-publish", "cluster-publish", "tracking")},
 	{"Spring Data Redis cache", "Java", java + "spring-cache",
 		[]string{"get-or-set", "put", "evict", "reconnect", "clear"}},
 	{"redis-rb", "Ruby", ruby + "redis_rb.rb", clientSteps("transaction", "script")},
@@ -153,7 +153,9 @@ func TestClientMatrix(t *testing.T) {
 			} else if other.Running() {
 				other.Term(harness.ReadyTimeout)
 			}
-			o = p.run(t, addr, requestsFor(proxy))
+			requests := requestsFor(proxy)
+			requests["node"] = func(tell func(string)) { tell(c.Node(0).Addr) }
+			o = p.run(t, addr, requests)
 			o.judge(t, p)
 		})
 		rows = append(rows, o.row(p, passes))

@@ -84,6 +84,21 @@ interface Client {
 
     long publish(String channel, String text);
 
+    /** The library's client of a cluster. */
+    interface Cluster {
+        /** Subscribes on a connection of its own. Returns what unsubscribes. */
+        Report.Step subscribe(String channel, Listener listener) throws Exception;
+
+        Report.Step psubscribe(String pattern, Listener listener) throws Exception;
+
+        long publish(String channel, String text);
+
+        /** Publishes at each node, and returns the counts. */
+        List<Long> publishAtAll(String channel, String text);
+    }
+
+    Cluster openCluster(String host, int port);
+
     /** BLPOP: the key and the item, or null when the time is up, which is in seconds. */
     List<String> popFirst(double timeout, String... keys);
 

@@ -8,10 +8,15 @@ import java.util.concurrent.CountDownLatch;
 import java.util.function.Consumer;
 import redis.clients.jedis.AbstractPipeline;
 import redis.clients.jedis.AbstractTransaction;
+import redis.clients.jedis.CommandObjects;
+import redis.clients.jedis.Connection;
+import redis.clients.jedis.ConnectionPool;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.JedisPubSub;
 import redis.clients.jedis.RedisClient;
+import redis.clients.jedis.RedisClusterClient;
+import redis.clients.jedis.RedisProtocol;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.ScanIteration;
 import redis.clients.jedis.args.GeoUnit;
@@ -198,7 +203,7 @@ final class JedisClient implements Client {
     /** The library's thread is the one that subscribes. */
     private static final class Subscriber extends JedisPubSub {
         private final Listener listener;
-        private final CountDownLatch confirmed = new CountDownLatch(1);
+        private final CountDownLatch confirmed = new CountDownLatch(1), ended = new CountDownLatch(1);
 
         Subscriber(Listener listener) {
             this.listener = listener;
@@ -211,10 +216,17 @@ final class JedisClient implements Client {
                 } catch (JedisConnectionException e) {
                     System.err.println(e); // the proxy restarts
                 }
+                ended.countDown();
             });
             thread.setDaemon(true);
             thread.start();
             confirmed.await();
+        }
+
+        /** Ends the subscription with one of the library's calls. */
+        void end(Runnable unsubscribe) throws InterruptedException {
+            unsubscribe.run();
+            ended.await();
         }
 
         @Override
@@ -248,6 +260,38 @@ final class JedisClient implements Client {
 
     public long publish(String channel, String text) {
         return jedis.publish(channel, text);
+    }
+
+    public Cluster openCluster(String host, int port) {
+        RedisClusterClient cluster = RedisClusterClient.create(new HostAndPort(host, port));
+        CommandObjects commands = new CommandObjects(RedisProtocol.RESP2);
+        return new Cluster() {
+            public Report.Step subscribe(String channel, Listener listener) throws InterruptedException {
+                Subscriber subscriber = new Subscriber(listener);
+                subscriber.start(s -> cluster.subscribe(s, channel));
+                return () -> subscriber.end(subscriber::unsubscribe);
+            }
+
+            public Report.Step psubscribe(String pattern, Listener listener) throws InterruptedException {
+                Subscriber subscriber = new Subscriber(listener);
+                subscriber.start(s -> cluster.psubscribe(s, pattern));
+                return () -> subscriber.end(subscriber::punsubscribe);
+            }
+
+            public long publish(String channel, String text) {
+                return cluster.publish(channel, text);
+            }
+
+            public List<Long> publishAtAll(String channel, String text) {
+                List<Long> counts = new ArrayList<>();
+                for (ConnectionPool node : cluster.getClusterNodes().values()) {
+                    try (Connection connection = node.getResource()) {
+                        counts.add(connection.executeCommand(commands.publish(channel, text)));
+                    }
+                }
+                return counts;
+            }
+        };
     }
 
     public List<String> popFirst(double timeout, String... keys) {

@@ -16,6 +16,9 @@ import io.lettuce.core.TrackingArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
 import io.lettuce.core.api.sync.RedisCommands;
+import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.cluster.api.StatefulRedisClusterConnection;
+import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
 import io.lettuce.core.pubsub.RedisPubSubAdapter;
 import io.lettuce.core.pubsub.StatefulRedisPubSubConnection;
 import io.lettuce.core.pubsub.api.sync.RedisPubSubCommands;
@@ -212,7 +215,11 @@ final class LettuceClient implements Client, ShardClient {
 
     /** Opens a connection for a listener. */
     private RedisPubSubCommands<String, String> listening(Listener listener) {
-        StatefulRedisPubSubConnection<String, String> own = client.connectPubSub();
+        return listening(client.connectPubSub(), listener);
+    }
+
+    private static RedisPubSubCommands<String, String> listening(
+            StatefulRedisPubSubConnection<String, String> own, Listener listener) {
         own.addListener(new RedisPubSubAdapter<>() {
             @Override
             public void message(String channel, String text) {
@@ -250,6 +257,36 @@ final class LettuceClient implements Client, ShardClient {
 
     public long spublish(String channel, String text) {
         return commands.spublish(channel, text);
+    }
+
+    public Cluster openCluster(String host, int port) {
+        RedisClusterClient client = RedisClusterClient.create("redis://" + host + ":" + port);
+        StatefulRedisClusterConnection<String, String> cluster = client.connect();
+        return new Cluster() {
+            public Report.Step subscribe(String channel, Listener listener) {
+                RedisPubSubCommands<String, String> own = listening(client.connectPubSub(), listener);
+                own.subscribe(channel);
+                return () -> own.unsubscribe(channel);
+            }
+
+            public Report.Step psubscribe(String pattern, Listener listener) {
+                RedisPubSubCommands<String, String> own = listening(client.connectPubSub(), listener);
+                own.psubscribe(pattern);
+                return () -> own.punsubscribe(pattern);
+            }
+
+            public long publish(String channel, String text) {
+                return cluster.sync().publish(channel, text);
+            }
+
+            public List<Long> publishAtAll(String channel, String text) {
+                List<Long> counts = new ArrayList<>();
+                for (RedisClusterNode node : cluster.getPartitions()) {
+                    counts.add(cluster.getConnection(node.getNodeId()).sync().publish(channel, text));
+                }
+                return counts;
+            }
+        };
     }
 
     public List<String> popFirst(double timeout, String... keys) {

@@ -8,6 +8,7 @@ import java.util.concurrent.TimeUnit;
 /** Channels, pops that wait and a library's cache: what takes more than one connection. */
 final class Messages {
     private static final int SENT = 20; // messages
+    private static final int CLUSTERED = 4; // channels, of several nodes
     private static final long HEARD_SECONDS = 10;
     private static final double SHORTLY = 0.1; // seconds until a pop of an empty list gives up
     private static final double LONG = 10; // seconds for what is pushed
@@ -68,6 +69,33 @@ final class Messages {
         shard.expect(texts().stream().map(text -> List.of(channel, text)).toList());
         Report.expect("PUBLISH", client.publish(channel, "plain"), 1L);
         plain.expect(List.of(List.of(channel, "plain")));
+    }
+
+    /** Listens at nodes, and publishes at all of them, until nobody listens. */
+    void clusterPublish() throws Exception {
+        String[] node = Report.node();
+        Client.Cluster cluster = client.openCluster(node[0], Integer.parseInt(node[1]));
+        String pattern = prefix + "nodes*";
+        Ear matching = new Ear();
+        Report.Step punsubscribe = cluster.psubscribe(pattern, matching::hear);
+        for (int i = 0; i < CLUSTERED; i++) {
+            String channel = prefix + "nodes" + i;
+            Ear plain = new Ear();
+            Report.Step unsubscribe = cluster.subscribe(channel, plain::hear);
+            List<String> texts = texts();
+            for (String text : texts) {
+                Report.expect("PUBLISH", cluster.publish(channel, text), 2L);
+            }
+            Report.expect("PUBLISH", cluster.publishAtAll(channel, "at all"), List.of(2L, 2L, 2L));
+            texts.addAll(List.of("at all", "at all", "at all"));
+            plain.expect(texts.stream().map(text -> List.of(channel, text)).toList());
+            unsubscribe.run();
+            Report.expect("PUBLISH", cluster.publish(channel, "last"), 1L);
+            texts.add("last");
+            matching.expect(texts.stream().map(text -> List.of(pattern, channel, text)).toList());
+        }
+        punsubscribe.run();
+        Report.expect("PUBLISH", cluster.publish(prefix + "nodes0", "unheard"), 0L);
     }
 
     /** Pops of an empty list until the time is up, and then of what another connection pushes. */

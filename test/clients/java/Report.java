@@ -57,6 +57,23 @@ final class Report {
         }
     }
 
+    /** Returns the address of a node, as host and port. */
+    static String[] node() throws IOException {
+        System.out.println("node");
+        return line().trim().split(":");
+    }
+
+    private static String line() throws IOException {
+        StringBuilder line = new StringBuilder();
+        for (int c = System.in.read(); c != '\n'; c = System.in.read()) {
+            if (c < 0) {
+                throw new IOException("the driver is gone");
+            }
+            line.append((char) c);
+        }
+        return line.toString();
+    }
+
     /** Has the driver replace the cluster's nodes, and repeats work(i) until it has done so. Returns how often. */
     static int whileReplaced(IntConsumer work) throws Exception {
         return whileDriver("replace", work);
@@ -78,10 +95,7 @@ final class Report {
             work.accept(i++);
             Thread.sleep(10);
         } while (System.in.available() == 0);
-        StringBuilder line = new StringBuilder();
-        for (int c = System.in.read(); c != '\n'; c = System.in.read()) {
-            line.append((char) c);
-        }
+        String line = line();
         killed = line.isEmpty() ? 0 : Double.parseDouble(line.toString()) * 1_000;
         return i;
     }

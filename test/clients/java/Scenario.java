@@ -38,6 +38,7 @@ final class Scenario {
         if (client instanceof ShardClient shards) {
             Report.step("shard-publish", () -> messages.shardPublish(shards));
         }
+        Report.step("cluster-publish", messages::clusterPublish);
         Report.step("blocking", messages::blocking);
         Report.step("tracking", messages::tracking);
         Report.step("reconnect", this::reconnect);

@@ -1,6 +1,6 @@
 // ioredis: node ioredis.js HOST:PORT
 
-import { Redis } from "ioredis";
+import { Cluster, Redis } from "ioredis";
 import { printVersion, runScenario } from "./scenario.js";
 
 printVersion("ioredis");
@@ -69,6 +69,20 @@ const client = {
 
   publish: (channel, text) => redis.publish(channel, text),
   publishToShard: (channel, text) => redis.spublish(channel, text),
+
+  async openCluster(host, port) {
+    const cluster = new Cluster([{ host, port }]);
+    return {
+      async listen(how, name, hear) {
+        cluster.on(how === "pattern" ? "pmessage" : "message", (...words) => words.includes(name) && hear(words));
+        await (how === "pattern" ? cluster.psubscribe(name) : cluster.subscribe(name));
+      },
+      unlisten: (how, name) => (how === "pattern" ? cluster.punsubscribe(name) : cluster.unsubscribe(name)),
+      publish: (channel, text) => cluster.publish(channel, text),
+      publishAtAll: (channel, text) => Promise.all(cluster.nodes("master").map((node) => node.publish(channel, text))),
+      close: () => cluster.disconnect(),
+    };
+  },
 
   popFirst: (keys, seconds) => waiting.blpop(keys, seconds),
   awaitMove: (from, to, seconds) => waiting.blmove(from, to, "LEFT", "RIGHT", seconds),

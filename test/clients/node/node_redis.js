@@ -1,6 +1,6 @@
 // node-redis: node node_redis.js HOST:PORT
 
-import { BasicClientSideCache, createClient, WatchError } from "redis";
+import { BasicClientSideCache, createClient, createCluster, WatchError } from "redis";
 import { printVersion, runScenario } from "./scenario.js";
 
 printVersion("redis");
@@ -89,6 +89,21 @@ const client = {
 
   publish: (channel, text) => redis.publish(channel, text),
   publishToShard: (channel, text) => redis.sPublish(channel, text),
+
+  async openCluster(host, port) {
+    const cluster = await createCluster({ rootNodes: [{ socket: { host, port } }] }).connect();
+    const publishAt = async (node, channel, text) => (await cluster.nodeClient(node)).publish(channel, text);
+    return {
+      async listen(how, name, hear) {
+        const listener = (text, channel) => hear(how === "pattern" ? [name, channel, text] : [channel, text]);
+        await (how === "pattern" ? cluster.pSubscribe(name, listener) : cluster.subscribe(name, listener));
+      },
+      unlisten: (how, name) => (how === "pattern" ? cluster.pUnsubscribe(name) : cluster.unsubscribe(name)),
+      publish: (channel, text) => cluster.publish(channel, text),
+      publishAtAll: (channel, text) => Promise.all(cluster.masters.map((node) => publishAt(node, channel, text))),
+      close: () => cluster.close(),
+    };
+  },
 
   async popFirst(keys, seconds) {
     const popped = await waiting.blPop(keys, seconds);

@@ -9,6 +9,7 @@ export const TTL = 100;
 const PIPELINED = 500; // SETs, and as many GETs
 const WALKED = 300; // fields, and members
 const SENT = 20; // messages
+const CLUSTERED = 4; // channels, of several nodes
 const HEARD_MS = 10_000;
 const SHORTLY = 0.1; // seconds until a pop of an empty list gives up
 const LONG = 10; // seconds for what is pushed
@@ -97,7 +98,9 @@ export async function untilItWorks(attempt, ms = RECONNECT_MS) {
  * For messages: listen(how, name, hear), on a connection of its own, which hears [channel, text], behind the pattern
  * if how is "pattern" and not "channel" or "shard"; publish, publishToShard(channel, text). On a connection that may be
  * blocked: popFirst(keys, seconds), which gives [key, item] or null, awaitMove(from, to, seconds) and awaitLowest(key,
- * seconds), which gives [key, member, score]. info says how many are blocked. openCache, if the library has a
+ * seconds), which gives [key, member, score]. openCluster(host, port) gives the library's client of a cluster, with
+ * listen(how, name, hear), unlisten(how, name), publish(channel, text), publishAtAll(channel, text), which gives the
+ * counts of all nodes, and close. info says how many are blocked. openCache, if the library has a
  * client-side cache, gives read(key), which gives the value and whether the cache had it.
  */
 export async function runScenario(client, prefix) {
@@ -233,6 +236,32 @@ export async function runScenario(client, prefix) {
     assert.equal(await client.publish(channel, "plain"), 1);
     await plain([[channel, "plain"]]);
   });
+
+  // Listens at nodes, and publishes at all of them, until nobody listens.
+  if (client.openCluster) {
+    await report("cluster-publish", async () => {
+      console.log("node");
+      const [host, port] = (await nextLine()).split(":");
+      const cluster = await client.openCluster(host, Number(port));
+      const [channels, pattern] = [keys("nodes", CLUSTERED), key("nodes*")];
+      const heard = { channel: [], pattern: [] };
+      await cluster.listen("pattern", pattern, (words) => heard.pattern.push(words));
+      for (const channel of channels) {
+        await cluster.listen("channel", channel, (words) => heard.channel.push(words));
+        for (const text of texts) assert.equal(await cluster.publish(channel, text), 2);
+        assert.deepEqual(await cluster.publishAtAll(channel, "at all"), [2, 2, 2]);
+        await cluster.unlisten("channel", channel);
+        assert.equal(await cluster.publish(channel, "last"), 1);
+      }
+      const messages = [...texts, "at all", "at all", "at all", "last"];
+      const all = channels.flatMap((channel) => messages.map((text) => [pattern, channel, text]));
+      await untilItWorks(() => assert.deepEqual(heard.pattern, all), HEARD_MS);
+      assert.deepEqual(heard.channel, all.filter(([, , text]) => text !== "last").map((words) => words.slice(1)));
+      await cluster.unlisten("pattern", pattern);
+      assert.equal(await cluster.publish(channels[0], "unheard"), 0);
+      await cluster.close();
+    });
+  }
 
   /** Pushes as soon as a client is blocked, and returns what that client has got. */
   async function pushed(popped, push) {

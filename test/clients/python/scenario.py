@@ -10,6 +10,7 @@ import time
 
 TTL = 100
 SENT = 20  # messages
+CLUSTERED = 4  # channels, of several nodes
 HEARD_SECONDS = 10
 SHORTLY = 0.1  # seconds until a pop of an empty list gives up
 LONG = 10  # seconds for what is pushed
@@ -46,9 +47,16 @@ def report(step, run):
 def restarted(how="restart"):
     """Has the driver restart the proxy, and returns when it has done so. "kill" is the
     other way."""
-    print(how, flush=True)
-    if not sys.stdin.readline():
+    ask(how)
+
+
+def ask(word):
+    """Returns the driver's answer."""
+    print(word, flush=True)
+    line = sys.stdin.readline()
+    if not line:
         raise Failure("the driver is gone")
+    return line.strip()
 
 
 def while_driver(word, work, pause):
@@ -134,11 +142,11 @@ class Pushed:
 
 class Scenario:
     """client is what goes through the steps, other a client with connections of its own, and caching, if the library
-    has it, one with a client-side cache. Threads call other, and not client."""
+    has it, one with a client-side cache. cluster makes a client of a cluster. Threads call other, and not client."""
 
-    def __init__(self, client, other, prefix, errors, caching=None):
+    def __init__(self, client, other, prefix, errors, caching=None, cluster=None):
         self.client, self.other, self.prefix, self.errors = client, other, prefix, errors
-        self.caching = caching
+        self.caching, self.cluster = caching, cluster
 
     def run(self):
         report("connect", lambda: expect("PING", self.client.ping(), True))
@@ -156,6 +164,8 @@ class Scenario:
         report("geo", self.geo)
         report("publish", self.publish)
         report("shard-publish", self.shard_publish)
+        if self.cluster:
+            report("cluster-publish", self.cluster_publish)
         report("blocking", self.blocking)
         if self.caching:
             report("tracking", self.tracking)
@@ -317,6 +327,33 @@ class Scenario:
         self.hears(shard, [("smessage", None, channel, text) for text in texts])
         expect("PUBLISH", self.client.publish(channel, "plain"), 1)
         self.hears(plain, [("message", None, channel, "plain")])
+
+    def cluster_publish(self):
+        """Listens at nodes, and publishes at all of them, until nobody listens."""
+        host, port = ask("node").rsplit(":", 1)
+        client = self.cluster(host=host, port=int(port))
+        nodes, channels = client.get_primaries(), self.keys("nodes", CLUSTERED)
+        expect("the cluster", len(nodes), 3)
+        pattern, matching = self.prefix + ":nodes*", client.pubsub(node=nodes[-1])
+        matching.psubscribe(pattern)
+        self.confirmed(matching, "psubscribe")
+        for i, channel in enumerate(channels):
+            plain = client.pubsub()  # at the node that the library takes
+            plain.subscribe(channel)
+            self.confirmed(plain, "subscribe")
+            texts = [f"message{j}" for j in range(SENT)]
+            for j, text in enumerate(texts):
+                expect("PUBLISH", client.publish(channel, text, target_nodes=nodes[j % len(nodes)]), 2)
+            self.hears(plain, [("message", None, channel, text) for text in texts])
+            self.hears(matching, [("pmessage", pattern.encode(), channel, text) for text in texts])
+            plain.unsubscribe(channel)
+            self.confirmed(plain, "unsubscribe")
+            expect("PUBLISH", client.publish(channel, "last"), 1)
+            self.hears(matching, [("pmessage", pattern.encode(), channel, "last")])
+        matching.punsubscribe(pattern)
+        self.confirmed(matching, "punsubscribe")
+        expect("PUBLISH", client.publish(channels[0], "unheard"), 0)
+        client.close()
 
     def blocking(self):
         """Pops an empty list until the time is up, and then what another connection pushes."""
