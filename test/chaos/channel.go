@@ -21,14 +21,15 @@ import (
 //	speaker 2:  SET note:2:8 PX 500                every listener hears "set", "expire" and "expired", once
 //
 // Without a fault every listener hears everything. What it does not hear behind a fault, its proxy has counted
-// (gaps.go).
+// (gaps.go). A listener may also be at a node, which may end (visitor.go).
 type hearing struct {
 	x *Rig
 
 	mu        sync.Mutex
 	era       uint64
-	names     []string           // of the listeners
-	counts    map[string]*counts // by listener: of its proxy
+	names     []string           // of the listeners at proxies, for whom speakers wait
+	visitors  []*visitor         // at nodes
+	counts    map[string]*counts // by listener: of its proxy, or node
 	said      map[message]*saying
 	next      map[message]int64 // by speaker and channel; n is 0
 	listeners int
@@ -64,6 +65,7 @@ type lostMessage struct {
 	listener    string
 	sent, acked time.Time
 	judged      bool // by judgeLost
+	visit       *visit
 }
 
 const (
@@ -192,7 +194,7 @@ func (g *hearing) publish(s *Session, speaker int, channel string) {
 			return
 		}
 		g.note(func() { said.acked = time.Now() })
-		if int(n) < len(g.names) && !g.leftSince(said.sent) && !g.x.hurt(said.sent.Add(-harness.AnswerTime)) {
+		if int(n) < g.listenersSince(said.sent) && !g.leftSince(said.sent) && !g.x.hurt(said.sent.Add(-harness.AnswerTime)) {
 			g.x.Violate("%s: PUBLISH %s counts %d subscribers, though nothing has happened", s.name, channel, n)
 		}
 	}, "PUBLISH", channel, fmt.Sprintf("%d %d %d", g.currentEra(), speaker, m.n))
@@ -204,6 +206,11 @@ func (g *hearing) says(m message) *saying {
 	defer g.mu.Unlock()
 	s := &saying{sent: time.Now(), heardBy: map[string]bool{}, missedBy: map[string]bool{}}
 	g.said[m] = s
+	for _, v := range g.visitors {
+		if v.now == nil {
+			s.heardBy[v.name] = true
+		}
+	}
 	g.forgetLocked(time.Now())
 	return s
 }
@@ -232,7 +239,7 @@ func (g *hearing) missedLocked(m message, s *saying) {
 
 // missersLocked returns who have not heard a message that was executed, unless that is noted.
 func (g *hearing) missersLocked(s *saying) (all []string) {
-	for _, l := range g.names {
+	for _, l := range g.namesLocked() {
 		if !s.acked.IsZero() && !s.heardBy[l] && !s.missedBy[l] {
 			all = append(all, l)
 		}
@@ -275,6 +282,16 @@ func (l *listener) listen() error {
 	l.busy.Lock() // until a proxy that is being replaced is there
 	link := l.Link
 	l.busy.Unlock()
+	if err := l.subscribe(link); err != nil {
+		return err
+	}
+	l.g.listens(l)
+	return l.hear(link)
+}
+
+// subscribe subscribes to everything. Messages may come before the last answer.
+func (l *listener) subscribe(link *harness.Link) error {
+	l.last = map[message]int64{}
 	line := "PSUBSCRIBE " + notePattern + "\r\nSUBSCRIBE"
 	for i := range channels {
 		line += " channel:" + strconv.Itoa(i)
@@ -282,13 +299,24 @@ func (l *listener) listen() error {
 	if err := link.Send([]byte(line + "\r\n")); err != nil {
 		return err
 	}
-	for range 1 + channels {
-		if _, err := link.Receive(time.Now().Add(harness.AnswerTime)); err != nil {
+	for answers := 0; answers < 1+channels; {
+		frame, err := link.Receive(time.Now().Add(harness.AnswerTime))
+		switch {
+		case err != nil:
 			return err
+		case resp.IsError(frame):
+			return fmt.Errorf("refused: %.80q", frame)
+		case strings.Contains(string(frame[:min(20, len(frame))]), "message\r\n"):
+			l.judge(frame)
+		default:
+			answers++
 		}
 	}
-	l.since, l.last = time.Now(), map[message]int64{}
-	l.g.listens(l.name)
+	return nil
+}
+
+// hear judges what comes. It returns an error if the connection has ended.
+func (l *listener) hear(link *harness.Link) error {
 	var silent time.Time // since when nobody speaks
 	for {
 		frame, err := link.Receive(time.Now().Add(50 * time.Millisecond))
@@ -314,12 +342,18 @@ func (l *listener) listen() error {
 }
 
 // listens notes that a listener has subscribed: it may miss what was said until now.
-func (g *hearing) listens(name string) {
+func (g *hearing) listens(l *listener) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.listeners++
+	g.beginsLocked(l)
+}
+
+// beginsLocked has a listener hear what is said from now on.
+func (g *hearing) beginsLocked(l *listener) {
+	l.since = time.Now()
 	for _, s := range g.said {
-		s.heardBy[name] = true
+		s.heardBy[l.name] = true
 	}
 }
 
@@ -402,6 +436,15 @@ func (g *hearing) hears(l *listener, m message) error {
 		l.last[of] = m.n
 	}
 	return nil
+}
+
+// namesLocked returns the names of all listeners.
+func (g *hearing) namesLocked() (all []string) {
+	all = g.names
+	for _, v := range g.visitors {
+		all = append(all[:len(all):len(all)], v.name)
+	}
+	return all
 }
 
 func listenerAt(p *harness.Member) string { return "listener at " + p.ID }

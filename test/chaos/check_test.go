@@ -92,6 +92,7 @@ func (x *Rig) startDivers() (divers []*diver) {
 	x.startFeeds()
 	x.startJournals()
 	x.startChannels()
+	x.visit(x.C.Node(int(x.Seed % 3)))
 	x.startCaches()
 	x.startLines()
 	harness.Eventually(x.T, harness.ReadyTimeout, "a table is seen", func() bool { return x.Tables.Table() != nil })

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// A listener that has missed something is believed if its own proxy has counted that about then. Each counted message
+// A listener that has missed something is believed if its own proxy, or node, has counted that about then. Each counted message
 // excuses one, and each counted gap what was lost of one topic, a channel or the pattern of the notifications:
 //
 //	lost of channel:1   channel:1   channel:4                 channel:2
@@ -19,7 +19,7 @@ import (
 //	proxy counts                1 gap                                         two topics and one gap: a violation
 //	                    ◀── gapTime ──┴── gapTime ──▶                         no gap near channel:2: a violation
 //
-// Proxies do not say which topic a gap is of.
+// Proxies and nodes do not say which topic a gap is of.
 
 const (
 	// gapTime is the longest time between a loss and the moment in which its proxy counts it, beside the time for which
@@ -45,10 +45,10 @@ type counted struct {
 	gaps, messages int
 }
 
-// watch looks at what a proxy counts until the clients stop.
-func (c *counts) watch(x *Rig, proxy *harness.Member) {
+// watch looks at what a proxy or a node counts until the clients stop.
+func (c *counts) watch(x *Rig, at *harness.Member) {
 	for {
-		c.look(proxy)
+		c.look(at)
 		select {
 		case <-x.stop:
 			return
@@ -57,14 +57,18 @@ func (c *counts) watch(x *Rig, proxy *harness.Member) {
 	}
 }
 
-// look notes what a proxy has counted since the last look. One that does not answer is looked at later.
-func (c *counts) look(proxy *harness.Member) {
+// look notes what a proxy, or a node for its own clients, has counted since the last look. One that does not answer is looked at later.
+func (c *counts) look(at *harness.Member) {
+	gapsTotal, messagesTotal := "dunlin_proxy_pubsub_gaps_total", "dunlin_proxy_lost_messages_total"
+	if at.Role == "node" {
+		gapsTotal, messagesTotal = "dunlin_node_pubsub_gaps_total", "dunlin_node_relay_lost_messages_total"
+	}
 	begin := time.Now()
-	gaps, err := proxy.Figure("dunlin_proxy_pubsub_gaps_total")
+	gaps, err := at.Figure(gapsTotal)
 	if err != nil {
 		return
 	}
-	if messages, err := proxy.Figure("dunlin_proxy_lost_messages_total"); err == nil {
+	if messages, err := at.Figure(messagesTotal); err == nil {
 		c.note(begin, time.Now(), int(gaps), int(messages))
 	}
 }
@@ -115,7 +119,7 @@ func (c *counts) unexcused(x *Rig, lost []lostMessage) (wrong []string) {
 	var rest []lostMessage
 	for _, m := range lost {
 		if gaps, messages := c.near(x, m.sent, m.acked); gaps+messages == 0 {
-			wrong = append(wrong, fmt.Sprintf("%+v, sent at %s, is lost, and the proxy counts nothing about then", m.message, Clock(m.sent)))
+			wrong = append(wrong, fmt.Sprintf("%+v, sent at %s, is lost, and its member counts nothing about then", m.message, Clock(m.sent)))
 		} else {
 			rest = append(rest, m)
 		}
@@ -134,7 +138,7 @@ func (c *counts) unexcused(x *Rig, lost []lostMessage) (wrong []string) {
 		}
 		gaps, messages := c.near(x, rest[i].sent, end)
 		if len(topics) > gaps+messages || gaps == 0 && n > messages {
-			wrong = append(wrong, fmt.Sprintf("%d messages of %d topics that were sent from %s on are lost, and the proxy counts %d gaps and %d lost messages",
+			wrong = append(wrong, fmt.Sprintf("%d messages of %d topics that were sent from %s on are lost, and its member counts %d gaps and %d lost messages",
 				n, len(topics), Clock(rest[i].sent), gaps, messages))
 			i += n - 1 // to be noted once
 		}

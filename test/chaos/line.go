@@ -216,6 +216,9 @@ type stroke struct {
 
 // strikes notes a fault of a node, or of all if that is nil, while it does it.
 func (x *Rig) strikes(victim *harness.Member, do func()) {
+	if victim != nil {
+		x.hearing.lastLook(victim)
+	}
 	s := &stroke{at: time.Now()}
 	if victim != nil {
 		s.node = victim.ID

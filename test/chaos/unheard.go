@@ -7,7 +7,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// What was said and not heard is judged here: a fault must explain it, and the listener's proxy must have counted it.
+// What was said and not heard is judged here: a fault must explain it, and the listener's proxy, or node, must have
+// counted it, unless the node ended.
 
 // AllHeard waits until all listeners have heard what was said until now, of keys that expire only if swept is set: that
 // takes up to sweepTime, behind the last move of a partition. What they miss is judged now, before another fault
@@ -89,6 +90,9 @@ func (x *Rig) judgeChannels() {
 	missed := map[string]int{}              // by event; "": messages of channels
 	explained := map[string][]lostMessage{} // by listener
 	for _, m := range lost {
+		if m.wentWithItsVisit(x) {
+			continue
+		}
 		if (m.judged || g.judgeLost(m, true)) && !m.wentWithItsKey(x, g.currentEra(), g.ended) {
 			explained[m.listener] = append(explained[m.listener], m)
 		}
@@ -98,13 +102,23 @@ func (x *Rig) judgeChannels() {
 		missed[m.channel]++
 	}
 	for _, p := range x.C.ByRole("proxy") {
-		name := listenerAt(p)
-		g.counts[name].look(p)
-		if x.Network == nil {
-			for _, wrong := range g.counts[name].unexcused(x, explained[name]) {
-				x.Violate("%s: %s", name, wrong)
-			}
-		}
+		g.judgeCounts(p, explained[listenerAt(p)])
+	}
+	for _, v := range g.visitors {
+		g.judgeCounts(v.at, explained[v.name])
+		x.T.Logf("%s: it has come %d times", v.name, v.visits)
 	}
 	x.T.Logf("channels: %d messages were heard, %d were not: %v", heard, len(lost), missed)
+}
+
+// judgeCounts judges what the listener at a member has lost by what that has counted.
+func (g *hearing) judgeCounts(at *harness.Member, lost []lostMessage) {
+	name := listenerAt(at)
+	g.counts[name].look(at)
+	if g.x.Network != nil {
+		return
+	}
+	for _, wrong := range g.counts[name].unexcused(g.x, lost) {
+		g.x.Violate("%s: %s", name, wrong)
+	}
 }
