@@ -105,7 +105,9 @@ func (w *worker) tellReaders(first int) {
 }
 
 // movesWhenTold reports whether the session goes elsewhere when it is told to.
-func (s *client) movesWhenTold() bool { return s.state.Maintenance && s.state.Version == resp.RESP3 }
+func (s *client) movesWhenTold() bool {
+	return s.state.Maintenance && s.state.Version == resp.RESP3 && !s.state.LosesTopics()
+}
 
 // tellMoving tells the session once to move, unless a large reply is in the output in part.
 func (s *client) tellMoving() {

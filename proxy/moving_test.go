@@ -91,6 +91,12 @@ func TestDrainHasClientsMove(t *testing.T) {
 	c.route(func(int) int { return 0 })
 	c.withOther()
 	idle, waits, subscribes, old, undecided := c.moves(), c.moves(), c.moves(), c.dial(), c.moves()
+	forgets := c.dial() // its topics
+	forgets.send("CLIENT SETINFO LIB-NAME node-redis", "HELLO 3", "CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none")
+	forgets.want("+OK")
+	forgets.reply()
+	forgets.send("SUBSCRIBE ch")
+	forgets.want("+OK", ">3 $9 subscribe $2 ch :1")
 	old.send("PING")
 	old.want("+PONG")
 	undecided.send("CLIENT MAINT_NOTIFICATIONS OFF")
@@ -117,6 +123,8 @@ func TestDrainHasClientsMove(t *testing.T) {
 	waits.want("*2 $1 k $1 e")
 	subscribes.send("PING")
 	subscribes.want("+PONG")
+	forgets.send("PING")
+	forgets.want("+PONG")
 	for _, cl := range []*conn{old, undecided, c.dial()} {
 		cl.send("GET k")
 		cl.want("$1 v")
@@ -126,7 +134,7 @@ func TestDrainHasClientsMove(t *testing.T) {
 	}
 	idle.send("RESET") // it has changed its mind
 	idle.want("+RESET")
-	for _, cl := range []*conn{idle, old, undecided} {
+	for _, cl := range []*conn{idle, old, undecided, forgets} {
 		cl.wantClosed()
 	}
 	wait()

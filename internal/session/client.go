@@ -122,9 +122,16 @@ func clientMaintNotifications(s *Server, st *State, args [][]byte, dst []byte) (
 	return resp.AppendOK(dst), ActionNone
 }
 
+// LosesTopics reports whether the client would lose what it subscribes to if it moved when it is told to: node-redis 6.3
+// puts a new connection in the place of the old one, and does not subscribe on it. When its connection is closed it does.
+func (st *State) LosesTopics() bool { return st.Subscribes() && isNodeRedis(st.LibName) }
+
+// isNodeRedis also knows a library on top of it, which appends its name.
+func isNodeRedis(library string) bool { return strings.HasPrefix(library, "node-redis") }
+
 // endsWithoutAddress reports whether the client's process ends when MOVING names no address, because its library fails
 // an assertion. node-redis 6.3 does, unless its client has chosen the type "none", which is not the default. The
 // command succeeds all the same: a client that insists on being told would not connect after an error.
 func endsWithoutAddress(library string, endpoint []byte) bool {
-	return strings.HasPrefix(library, "node-redis") && !command.EqualFold(endpoint, "none")
+	return isNodeRedis(library) && !command.EqualFold(endpoint, "none")
 }
