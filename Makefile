@@ -290,14 +290,14 @@ earlier:
 	go test -vet=off -p 1 -run Upgrade -timeout 40m ./test/cluster ./test/chaos -harness.build
 
 # The engine's tests that use one goroutine, and the nodes' that use one client, in which the race
-# detector would find nothing. With the tag shortruns, commands on streams do next to nothing in one run,
+# detector would find nothing. With SHORT_RUNS, commands on streams do next to nothing in one run,
 # so that small streams take many runs: big ones would show nothing more, nor would the streams between nodes.
 NOT_SHORT = ^Test(BigStreamPayloads|Stream(HandsOver|SecondGeneration|SurvivesCuts|ThrottlesSnapshots|ToStoppedReceiver))
 .PHONY: checked
 checked:
 	go test -vet=off -p 1 -tags checked -gcflags=-d=checkptr -short -timeout 20m ./node/engine ./node/data/...
 	go test -vet=off -tags checked -run '$(ONE_CLIENT)' -timeout 20m ./node
-	go test -vet=off -p 1 -tags shortruns -run 'Stream|TestX' -skip '$(NOT_SHORT)' -timeout 20m ./node ./node/data/streams
+	SHORT_RUNS=1 go test -vet=off -p 1 -tags checked -run 'Stream|TestX' -skip '$(NOT_SHORT)' -timeout 20m ./node ./node/data/streams
 
 # The test of all commands, which measures how long they keep a loop and lock a shard, in processor time, and those
 # of the locks while big values are made, read, copied, moved and freed.
