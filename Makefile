@@ -52,7 +52,7 @@ alone    = $(call tests_of,$$($(call ONE_AT_A_TIME,$(1))))
 
 # Tests of node with one client at a time, which change values at random, or in every way, or fill a node. The engine
 # checks every handle (checked); test/differential gives such commands to the binary.
-ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams|Oracle|SetsOracle|SetAlgebra|SketchesAsInRedis|OracleOfDatabases|ConversationsInDatabases|NoEviction|ConfigSetMemory|LongElements|LongLists|LongSortedSets|LongMembers|Quarter|QuarterExceeded|HashesAreEvictedWhole|ManySources|ManyElements|DestinationOutlivesOOM|KeysIsCharged|HostileLibraries|ManyKeysAreNotCopied|LongRequestIsCounted|SortOfLongStrings|BuffersEvict|RefusedRepliesHoldNothing)$$
+ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams|Oracle|SetsOracle|SetAlgebra|SketchesAsInRedis|OracleOfDatabases|ConversationsInDatabases|NoEviction|ConfigSetMemory|LongElements|LongLists|LongSortedSets|LongMembers|Quarter|QuarterExceeded|HashesAreEvictedWhole|ManySources|ManyElements|DestinationOutlivesOOM|KeysIsCharged|HostileLibraries|ManyKeysAreNotCopied|LongRequestIsCounted|SortOfLongStrings|BuffersEvict|RefusedRepliesHoldNothing|StreamsOfCorridor|RestoreOfStreamWithoutMemory|SPopIsUniform|ClusterScan|PlainSetsAsSources|UnlistedRequestKeepsItsInput|RandomFieldAmongExpired|RestoreFromRedis|WatchedKeysAreBounded)$$
 
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
 # twice, because cmd/dunlin needs its own form of all.
