@@ -30,6 +30,11 @@ PACKAGES   = go list -f '{{.ImportPath}} {{.Dir}}' $$(go list ./... | grep -v /t
 CONCURRENT = $(PACKAGES) ! grep -qE '$(ACTS)' "$$dir"/*.go || echo "$$pkg"; done
 SEQUENTIAL = $(PACKAGES) grep -qE '$(ACTS)' "$$dir"/*.go || echo "$$pkg"; done; echo ./test/sim
 
+# The tests collect garbage less often than a process does: a node in a test has little in the Go heap, so that the runtime
+# would collect every few MiB. Those of `checked`, and the whole clusters, collect as usual. It is for the tests alone, not
+# for the compiler, which with GOGC would begin with a small heap.
+LAZILY = -exec 'env GOGC=400'
+
 # No test runs twice alike. Those of concurrent packages run under the race detector; those that it or
 # -short skips or shortens run without it, too. unraced.awk finds them in the files given.
 unraced = awk -f test/unraced.awk $(1) again=1 $(1)
@@ -47,7 +52,7 @@ alone    = $(call tests_of,$$($(call ONE_AT_A_TIME,$(1))))
 
 # Tests of node with one client at a time, which change values at random, or in every way, or fill a node. The engine
 # checks every handle (checked); test/differential gives such commands to the binary.
-ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams|Oracle|SetsOracle|SetAlgebra|SketchesAsInRedis|OracleOfDatabases|ConversationsInDatabases|NoEviction|ConfigSetMemory|LongElements|LongLists|LongSortedSets|LongMembers|Quarter|QuarterExceeded|HashesAreEvictedWhole|ManySources|ManyElements|DestinationOutlivesOOM|KeysIsCharged|HostileLibraries|ManyKeysAreNotCopied|LongRequestIsCounted|SortOfLongStrings|BuffersEvict|RefusedRepliesHoldNothing)$$
+ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis|BigStreamPayloads|RestoreOfBrokenStreams|Oracle|SetsOracle|SetAlgebra|SketchesAsInRedis|OracleOfDatabases|ConversationsInDatabases|NoEviction|ConfigSetMemory|LongElements|LongLists|LongSortedSets|LongMembers|Quarter|QuarterExceeded|HashesAreEvictedWhole|ManySources|ManyElements|DestinationOutlivesOOM|KeysIsCharged|HostileLibraries|ManyKeysAreNotCopied|LongRequestIsCounted|SortOfLongStrings|BuffersEvict|RefusedRepliesHoldNothing|StreamsOfCorridor|RestoreOfStreamWithoutMemory|SPopIsUniform|ClusterScan|PlainSetsAsSources|UnlistedRequestKeepsItsInput|RandomFieldAmongExpired|RestoreFromRedis|WatchedKeysAreBounded)$$
 
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
 # twice, because cmd/dunlin needs its own form of all.
@@ -237,7 +242,9 @@ RACED = CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 
 
 # A process with the race detector sleeps before it exits, a second by default, so that goroutines that still run can
 # show their races. Each package of tests waits for that once, and tests of processes wait for each that ends in order.
-race raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries: export GORACE := atexit_sleep_ms=50
+# For each allocation of more than 64 KiB the detector maps its own memory anew, so that each of these pages faults again:
+# that was a quarter of the time of node's tests, and half of proxy's. Up to 64 MiB it zeroes them instead.
+race raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries: export GORACE := atexit_sleep_ms=50 clear_shadow_mmap_threshold=67108864
 
 # Two processes run the tests of node, which take longest. What they share is compiled before: no commands, which would
 # be linked each time, for nobody.
@@ -247,11 +254,12 @@ raced-built:
 	CGO_ENABLED=1 go build -race -tags checked $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...)
 	$(RACED) -run '^$$' ./node
 raced-first: raced-built
-	$(RACED) -run '$(HALF)' ./node
+	$(RACED) $(LAZILY) -run '$(HALF)' ./node
 raced-second: raced-built
-	$(RACED) -skip '$(HALF)' ./node
+	$(RACED) $(LAZILY) -skip '$(HALF)' ./node
 raced-others: raced-built # the last one, so that both processors are free
-	$(RACED) -p 2 $$($(CONCURRENT) | grep -v /node$$)
+	$(RACED) $(LAZILY) -p 2 $$($(CONCURRENT) | grep -vE '/node$$|/cmd/')
+	$(RACED) ./cmd/... # its processes set how often they collect
 
 .PHONY: raced-clusters raced-chaos raced-libraries
 raced-clusters:
@@ -282,20 +290,20 @@ earlier:
 	go test -vet=off -p 1 -run Upgrade -timeout 40m ./test/cluster ./test/chaos -harness.build
 
 # The engine's tests that use one goroutine, and the nodes' that use one client, in which the race
-# detector would find nothing. With the tag shortruns, commands on streams do next to nothing in one run,
+# detector would find nothing. With SHORT_RUNS, commands on streams do next to nothing in one run,
 # so that small streams take many runs: big ones would show nothing more, nor would the streams between nodes.
 NOT_SHORT = ^Test(BigStreamPayloads|Stream(HandsOver|SecondGeneration|SurvivesCuts|ThrottlesSnapshots|ToStoppedReceiver))
 .PHONY: checked
 checked:
 	go test -vet=off -p 1 -tags checked -gcflags=-d=checkptr -short -timeout 20m ./node/engine ./node/data/...
 	go test -vet=off -tags checked -run '$(ONE_CLIENT)' -timeout 20m ./node
-	go test -vet=off -p 1 -tags shortruns -run 'Stream|TestX' -skip '$(NOT_SHORT)' -timeout 20m ./node ./node/data/streams
+	SHORT_RUNS=1 go test -vet=off -p 1 -tags checked -run 'Stream|TestX' -skip '$(NOT_SHORT)' -timeout 20m ./node ./node/data/streams
 
 # The test of all commands, which measures how long they keep a loop and lock a shard, in processor time, and those
 # of the locks while big values are made, read, copied, moved and freed.
 .PHONY: law
 law:
-	go test -vet=off -tags checked -run '^Test(TimeLaw|LockTimes)' -timeout 30m ./node
+	go test -vet=off -tags checked $(LAZILY) -run '^Test(TimeLaw|LockTimes)' -timeout 30m ./node
 
 # The portable form of netloop and its neighbours, for systems other than Linux, is tested here. The tests of
 # cmd/dunlin start nodes and proxies, in one process and in several.

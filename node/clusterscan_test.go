@@ -41,6 +41,7 @@ func clusterScan(t *testing.T, c *client, options string) (keys []string) {
 }
 
 func TestClusterScan(t *testing.T) {
+	forOneClient(t)
 	n := startLeveled(t)
 	c := dial(t, n.Addr())
 	var want []string

@@ -69,6 +69,7 @@ func TestDumpTooLarge(t *testing.T) {
 
 // TestRestoreFromRedis takes large values over from a real redis-server, which compresses them.
 func TestRestoreFromRedis(t *testing.T) {
+	forOneClient(t)
 	real := dial(t, redistest.Start(t))
 	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	ours := dial(t, n.Addr())

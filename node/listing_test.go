@@ -247,6 +247,7 @@ func TestListedRequests(t *testing.T) {
 // TestUnlistedRequestKeepsItsInput: a request of many keys for which there is no memory is refused,
 // and those behind it in its input are executed.
 func TestUnlistedRequestKeepsItsInput(t *testing.T) {
+	forOneClient(t)
 	const keys = 50_000
 	n := startNode(t, func(c *Config) { c.Memory, c.Group = 64<<20, newGroup(t, 1) })
 	input := resp.AppendRequest(nil, manyKeys("DEL", keys, func(i int) []byte { return fmt.Appendf(nil, "longer:%d", i) })...)

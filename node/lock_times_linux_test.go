@@ -249,12 +249,12 @@ func TestLockTimesOfWrites(t *testing.T) {
 // bytes, and how many were written.
 func fullOfSmall(t *testing.T) (c *client, keys int) {
 	n := startNode(t, func(c *Config) { c.Memory, c.Shards = 32<<20, 2 })
-	c = dial(t, n.Addr())
-	const atOnce = 1000
-	for ; !n.engine.IsTight(); keys += atOnce {
-		pipelined(c, atOnce, func(i int) []string { return []string{"SET", fmt.Sprintf("k%08d", keys+i), "value"} })
+	for ; !n.engine.IsTight(); keys++ {
+		if err := put(n, fmt.Sprintf("k%08d", keys), "value", engine.TypeString); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return c, keys
+	return dial(t, n.Addr()), keys
 }
 
 // pipelined sends n commands, a thousand at a time.

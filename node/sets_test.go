@@ -315,6 +315,7 @@ func TestSetCommandsFail(t *testing.T) {
 // TestSPopIsUniform: each member of a set is popped first as often as any other one, packed, in a
 // table, and in one that SPOP has nearly emptied.
 func TestSPopIsUniform(t *testing.T) {
+	forOneClient(t)
 	const members, rounds = 10, 4000
 	c := dial(t, startLeveled(t).Addr())
 	for _, more := range []int{0, 300, 20_000} {

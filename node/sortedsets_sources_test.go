@@ -8,6 +8,7 @@ import (
 // TestPlainSetsAsSources: commands that combine sorted sets take the members of plain ones too,
 // with the score 1, whether these are packed or have parts.
 func TestPlainSetsAsSources(t *testing.T) {
+	forOneClient(t)
 	n := startLeveled(t)
 	c := dial(t, n.Addr())
 	for _, many := range []int{0, 3000} {

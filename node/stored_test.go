@@ -205,6 +205,7 @@ func setSoonExpired(c *client, fields int, value string) {
 
 // TestRandomFieldAmongExpired: HRANDFIELD finds the only field of a big hash that has not expired.
 func TestRandomFieldAmongExpired(t *testing.T) {
+	forOneClient(t)
 	c := dial(t, startLeveled(t).Addr())
 	c.want("HSET h live v", "(integer) 1")
 	setSoonExpired(c, 60_000, "v")

@@ -78,6 +78,7 @@ func TestRestoreOfBrokenStreams(t *testing.T) {
 
 // TestRestoreOfStreamWithoutMemory: what does not fit is refused, and leaves nothing.
 func TestRestoreOfStreamWithoutMemory(t *testing.T) {
+	forOneClient(t)
 	rich, poor := startLeveled(t, func(c *Config) { c.Memory = 256 << 20 }), startLeveled(t, func(c *Config) { c.Memory = 32 << 20 })
 	c, p := dial(t, rich.Addr()), dial(t, poor.Addr())
 	var all [][]string

@@ -227,6 +227,7 @@ func TestBigStreamPayloads(t *testing.T) {
 
 // TestStreamsOfCorridor has what all types have in common: COPY, RENAME, OBJECT, MEMORY USAGE, SCAN.
 func TestStreamsOfCorridor(t *testing.T) {
+	forOneClient(t)
 	n := startLeveled(t)
 	c := dial(t, n.Addr())
 	for seed := range uint64(12) {

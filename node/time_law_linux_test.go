@@ -291,9 +291,9 @@ var longWord = bytes.Repeat([]byte("1"), 1<<20)
 func requestOf(pattern string, words int) (args [][]byte) {
 	before, rest, repeats := strings.Cut(pattern, "( ")
 	group, after, _ := strings.Cut(rest, " )")
-	add := func(text string, number int) {
-		for w := range strings.FieldsSeq(text) {
-			switch w = strings.ReplaceAll(w, "#", strconv.Itoa(number)); w {
+	add := func(text []string, number int) {
+		for _, w := range text {
+			switch w {
 			case "LONG":
 				args = append(args, longWord)
 			case "HUGE":
@@ -301,11 +301,12 @@ func requestOf(pattern string, words int) (args [][]byte) {
 			case "WORD":
 				args = append(args, longWord[:60_000])
 			default:
-				args = append(args, []byte(w))
+				args = append(args, []byte(strings.ReplaceAll(w, "#", strconv.Itoa(number))))
 			}
 		}
 	}
-	add(before, 0)
+	add(strings.Fields(before), 0)
+	last := strings.Fields(after)
 	if repeats {
 		times := words
 		if n, g, ok := strings.Cut(group, "x "); ok {
@@ -313,12 +314,12 @@ func requestOf(pattern string, words int) (args [][]byte) {
 				times, group = n, g
 			}
 		}
-		size := len(strings.Fields(group))
-		for i := 0; i < times && len(args)+size+len(strings.Fields(after)) <= words; i++ {
-			add(group, i)
+		each := strings.Fields(group)
+		for i := 0; i < times && len(args)+len(each)+len(last) <= words; i++ {
+			add(each, i)
 		}
 	}
-	add(after, 0)
+	add(last, 0)
 	return args
 }
 

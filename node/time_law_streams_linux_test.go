@@ -44,13 +44,13 @@ var hostileStreams = map[string]string{
 func init() {
 	maps.Copy(hostile, hostileStreams)
 	maps.Copy(bigOfLaw, map[string]func(c *client, key string){
-		"{k}stream": restored(fillStream),
-		"{k}gone": restored(func(c *client, key string) { // the entries are
+		"{k}stream": fillStream,
+		"{k}gone": func(c *client, key string) { // the entries are
 			fillStream(c, key)
 			c.do("XTRIM " + key + " MAXLEN 0")
-		}),
-		"{k}groups": restored(func(c *client, key string) {
-			all := [][]string{{"DEL", key}}
+		},
+		"{k}groups": func(c *client, key string) {
+			var all [][]string
 			for i := range 20 {
 				all = append(all, []string{"XADD", key, fmt.Sprint(i, "-1"), "f", "v"})
 			}
@@ -59,26 +59,11 @@ func init() {
 					[]string{"XGROUP", "CREATECONSUMER", key, "g0", fmt.Sprint("c", i)})
 			}
 			c.run(all)
-		}),
+		},
 	})
 }
 
-// restored makes a value with fill once, and restores it from its payload afterwards.
-func restored(fill func(c *client, key string)) func(c *client, key string) {
-	var payload []byte
-	return func(c *client, key string) {
-		if payload == nil {
-			fill(c, key)
-			payload = c.dumpOf(key)
-			return
-		}
-		c.do("DEL " + key)
-		c.restore(key, payload)
-	}
-}
-
 func fillStream(c *client, key string) {
-	c.do("DEL " + key)
 	c.do(`EVAL "for i = 0, 19999 do redis.call('XADD', KEYS[1], i .. '-1', 'field', i) end" 1 ` + key)
 	c.do("XGROUP CREATE " + key + " g $")
 	c.do("XGROUP CREATE " + key + " h 0")

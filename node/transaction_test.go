@@ -231,12 +231,14 @@ func TestTransactionsAreBounded(t *testing.T) {
 
 // Watched keys are bounded, and count as their connection's memory.
 func TestWatchedKeysAreBounded(t *testing.T) {
+	forOneClient(t)
 	n := startNode(t, func(c *Config) { c.Memory = 256 << 20 })
 	c := dial(t, n.Addr())
 	key := strings.Repeat("k", 60_000)
 	watched := 0
 	for ; watched < 2000; watched++ {
-		if got := c.do("WATCH " + key); got == "(error) ERR the transaction is too large: 65536 commands and 64 MiB are allowed" {
+		c.sendArgs([]byte("WATCH"), []byte(key))
+		if got := c.next(); got == "(error) ERR the transaction is too large: 65536 commands and 64 MiB are allowed" {
 			break
 		} else if got != "OK" {
 			t.Fatalf("WATCH answers %s", got)

@@ -102,9 +102,9 @@ func parseAutoClaim(args [][]byte) (c sweeping, problem string) {
 
 // sweep claims pending entries of one run, and reports whether that was all.
 func (c *sweeping) sweep(run *claimer) (whole bool) {
-	var buffer [changedAtOnce]pending
+	var buffer [mostChanged]pending
 	for !c.isOver() { // it is, if only strings of its last entry were left
-		all := run.s.pendingFrom(run.g, c.from, buffer[:min(c.attempts, len(buffer))])
+		all := run.s.pendingFrom(run.g, c.from, buffer[:min(c.attempts, changedAtOnce)])
 		if len(all) == 0 {
 			c.ended = true
 			return true
