@@ -29,6 +29,8 @@ ACTS = ^\s*go [a-zA-Z]|\.Go\(|[tb]\.(Parallel|RunParallel)|httptest\.|synctest\.
 PACKAGES   = go list -f '{{.ImportPath}} {{.Dir}}' $$(go list ./... | grep -v /test/) | while read -r pkg dir; do
 CONCURRENT = $(PACKAGES) ! grep -qE '$(ACTS)' "$$dir"/*.go || echo "$$pkg"; done
 SEQUENTIAL = $(PACKAGES) grep -qE '$(ACTS)' "$$dir"/*.go || echo "$$pkg"; done; echo ./test/sim
+# Those of node/data run with the build tag checked and checkptr, which see more in them than a plain run.
+CHECKED = /node/data/
 
 # The tests collect garbage less often than a process does: a node in a test has little in the Go heap, so that the runtime
 # would collect every few MiB. Those of `checked`, and the whole clusters, collect as usual. It is for the tests alone, not
@@ -229,7 +231,9 @@ have:
 
 .PHONY: unit
 unit:
-	go test -vet=off -p 1 -timeout 10m $$($(SEQUENTIAL))
+	go test -vet=off -p 1 $(LAZILY) -timeout 10m $$({ $(SEQUENTIAL); } | grep -vE '$(CHECKED)')
+	go test -vet=off -p 1 -run "$$($(call unraced,node/data/*/*_test.go))" -timeout 10m \
+	  $$(dirname $$(grep -lE 'testing\.Short|AllocsPerRun' node/data/*/*_test.go) | sort -u | sed 's|^|./|')
 	again=$$($(AGAIN)); files=$$(printf '%s/*_test.go ' $$(cut -d' ' -f2 <<<"$$again")); \
 	  go test -vet=off -p 1 -run "$$($(call unraced,$$files))" -skip '$(ONE_CLIENT)' -timeout 10m $$(cut -d' ' -f1 <<<"$$again")
 

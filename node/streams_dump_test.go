@@ -350,9 +350,9 @@ func TestRestoreRefusesStreams(t *testing.T) {
 
 // TestStreamsRestoredReachTheFollower: RESTORE, COPY and RENAME of streams, small and big.
 func TestStreamsRestoredReachTheFollower(t *testing.T) {
-	sizes := []int{0, 3, 60, 1500}
-	if testing.Short() {
-		sizes[3] = 300
+	sizes, begun, ended := []int{0, 3, 60, 1500}, 16, 20
+	if testing.Short() { // each size once before the follower comes, while it fetches, and behind that
+		sizes[3], begun, ended = 300, 8, 12
 	}
 	nodes, table, tag := startTrio(t)
 	p := partitionOf(tag)
@@ -378,15 +378,15 @@ func TestStreamsRestoredReachTheFollower(t *testing.T) {
 	}
 	table = altered(leveled, func(next *ring.Table) { next.Follower[p] = 1 })
 	install(t, table, nodes[:]...)
-	for seed := 4; seed < 16; seed++ {
+	for seed := 4; seed < begun; seed++ {
 		make(seed)
 	}
 	eventually(t, "the copy is in sync", inSync(nodes[1], p))
-	for seed := 16; seed < 20; seed++ {
+	for seed := begun; seed < ended; seed++ {
 		make(seed)
 	}
 	want := map[string]string{}
-	for seed := range 20 {
+	for seed := range ended {
 		for _, name := range []string{"a", "b", "c", "e", "f"} {
 			want[key(name, seed)] = streamOf(c, key(name, seed))
 		}
