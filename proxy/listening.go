@@ -350,8 +350,7 @@ func (l *listening) settleChannel(t *topic) {
 	}
 	moved := owner != nil && t.hasMoved(owner)
 	switch {
-	case owner == nil:
-		l.block(t)
+	case owner == nil: // until a table says who that is, see install
 	case !waits && moved:
 		l.tell(t, owner, member.Follow)
 	case !waits:

@@ -103,7 +103,8 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestRelayBeforeItsTable: without a table, a relay knows no brokers, so it cannot say that they know of a pattern.
+// TestRelayBeforeItsTable: without a table, a relay knows no brokers, so it cannot say that they know of a pattern,
+// and who subscribes to a channel waits for a table.
 func TestRelayBeforeItsTable(t *testing.T) {
 	group := newGroup(t, 1)
 	relay, err := StartRelay(Config{ID: "n", Boot: 7, Group: group, Log: slog.New(slog.DiscardHandler)})
@@ -126,12 +127,21 @@ func TestRelayBeforeItsTable(t *testing.T) {
 			t.Error("a pattern is answered that no broker knows")
 		}
 	})
+	channelAnswered := false
+	onLoop(func() {
+		l, s := relay.p.workers[0].listening, pubsub.NewSubscriber(new(sink))
+		s.Want(pubsub.Channel, []byte("c"))
+		relay.Change(0, s, pubsub.Channel, []byte("c"), true, func(bool) { channelAnswered = true })
+		if l.turn(); channelAnswered || l.timer || len(l.blocked) > 0 {
+			t.Errorf("a channel without an owner: answered %v, looked at by a timer %v", channelAnswered, l.timer)
+		}
+	})
 	n := newFakeNode(t, "n1")
 	n.set(func(n *fakeNode) { n.listen = func([]string) member.Heard { return member.Noted } })
 	table := &ring.Table{Epoch: 1, Level: ring.PubSubLevel, Nodes: []ring.Member{n.member()}}
 	relay.SetTable(table)
-	eventually(t, "it is answered when the broker knows", func() (is bool) {
-		onLoop(func() { is = answered })
+	eventually(t, "both are answered when the broker knows", func() (is bool) {
+		onLoop(func() { is = answered && channelAnswered })
 		return is
 	})
 	if err := relay.Close(); err != nil {
