@@ -130,8 +130,10 @@ func (r *request) subscriptions(kind pubsub.Kind, more bool) {
 		if r.keepNames(c) {
 			r.relayTopics(c)
 		}
-	case !r.changeTopics(c):
-		c.names = exec.CloneArgs(c.names)
+	case len(names) > namesAtOnce && !r.keepNames(c):
+	case r.changeTopics(c):
+		cn.forgetNames()
+	default:
 		cn.takeTurns(c)
 	}
 }
@@ -163,7 +165,9 @@ func (cn *conn) takeTurns(c *topicChange) {
 	cn.worker.turns.take(func() {
 		cn.resume(func(r *request) {
 			r.Cmd = c.cmd
-			if !r.changeTopics(c) {
+			if r.changeTopics(c) {
+				cn.forgetNames()
+			} else {
 				cn.takeTurns(c)
 			}
 		})

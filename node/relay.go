@@ -49,7 +49,7 @@ type subscriber struct {
 	relayed bool   // the relay shows it channels and patterns; otherwise this node's broker does
 	due     int    // answers behind which messages must come
 	held    []byte // messages that wait for these
-	naming  int    // bytes of the names of a command that waits for brokers
+	naming  int    // bytes of the names of a command that waits for brokers, or is carried out in turns
 }
 
 func newSubscriber(cn *conn) *subscriber { return &subscriber{Subscriber: pubsub.NewSubscriber(cn)} }
@@ -98,8 +98,8 @@ func (r *request) relayTopics(c *topicChange) {
 	cn.worker.turns.take(func() { cn.relayedOne(t) })
 }
 
-// keepNames copies the names of a topicChange, which is answered when its brokers know of it. Without memory for them, it
-// answers that.
+// keepNames copies the names of a topicChange, which is answered when its brokers know of it, or in turns. Without
+// memory for them, it answers that.
 func (r *request) keepNames(c *topicChange) (ok bool) {
 	cn, s := r.conn, r.conn.topics
 	for _, name := range c.names {
@@ -167,9 +167,16 @@ func (cn *conn) relayedOne(t *relayTurn) {
 			r.relayTopics(c)
 			return
 		}
+		cn.forgetNames()
+	})
+}
+
+// forgetNames returns the memory of what keepNames has copied.
+func (cn *conn) forgetNames() {
+	if cn.topics.naming > 0 {
 		cn.topics.naming = 0
 		cn.Socket.TrySetOther(cn.otherBytes())
-	})
+	}
 }
 
 // answerRelayed answers a turn. It reports false if there is no memory for that.

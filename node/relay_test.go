@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -232,21 +233,7 @@ func TestNamesOfRelayedChange(t *testing.T) {
 	c := dial(t, n.Addr())
 	c.do("SUBSCRIBE x")
 	const long = 1 << 20
-	charged := func() (bytes int) {
-		var mu sync.Mutex
-		if err := n.cfg.Group.Each(func(l *netloop.Loop) {
-			mu.Lock()
-			defer mu.Unlock()
-			for cn := range n.workers[l.Index()].conns {
-				if cn.topics != nil {
-					bytes += cn.otherBytes()
-				}
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
-		return bytes
-	}
+	charged := func() int { return chargedToSubscribers(t, n) }
 	f.hold()
 	c.sendArgs([]byte("UNSUBSCRIBE"), []byte("x"), make([]byte, long))
 	eventually(t, "the end is asked for", func() bool { return f.waits() == 1 })
@@ -257,6 +244,69 @@ func TestNamesOfRelayedChange(t *testing.T) {
 	c.read()
 	c.read()
 	if got := charged(); got > long {
+		t.Errorf("%d bytes are charged when it is answered", got)
+	}
+}
+
+// chargedToSubscribers returns what connections with subscriptions take, in bytes.
+func chargedToSubscribers(t *testing.T, n *Node) (bytes int) {
+	t.Helper()
+	var mu sync.Mutex
+	if err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		mu.Lock()
+		defer mu.Unlock()
+		bytes += n.workers[l.Index()].subscribersBytes()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return bytes
+}
+
+func (w *worker) subscribersBytes() (bytes int) {
+	for cn := range w.conns {
+		if cn.topics != nil {
+			bytes += cn.otherBytes()
+		}
+	}
+	return bytes
+}
+
+// TestNamesOfTurns: the names of a command that is carried out in turns are charged to its client.
+func TestNamesOfTurns(t *testing.T) {
+	n := startNode(t)
+	c := dial(t, n.Addr())
+	c.do("SUBSCRIBE x")
+	const long = 1 << 20
+	var most atomic.Int64
+	var over atomic.Bool
+	if err := n.cfg.Group.Each(func(l *netloop.Loop) {
+		w := n.workers[l.Index()]
+		var look func() // it always waits for its turn, so it looks between two of a command
+		look = func() {
+			if bytes := int64(w.subscribersBytes()); bytes > most.Load() {
+				most.Store(bytes)
+			}
+			if !over.Load() {
+				w.turns.take(look)
+			}
+		}
+		w.turns.take(look)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	args := [][]byte{[]byte("UNSUBSCRIBE")}
+	for i := range namesAtOnce {
+		args = append(args, fmt.Appendf(nil, "n%d", i))
+	}
+	c.sendArgs(append(args, make([]byte, long))...)
+	for range namesAtOnce + 1 {
+		c.read()
+	}
+	over.Store(true)
+	if most.Load() < long {
+		t.Errorf("%d bytes are charged while a name of %d waits for its turn", most.Load(), long)
+	}
+	if got := chargedToSubscribers(t, n); got > long {
 		t.Errorf("%d bytes are charged when it is answered", got)
 	}
 }
