@@ -50,6 +50,7 @@ type subscriber struct {
 	due     int    // answers behind which messages must come
 	held    []byte // messages that wait for these
 	naming  int    // bytes of the names of a command that waits for brokers, or is carried out in turns
+	asks    bool   // a command waits for brokers
 }
 
 func newSubscriber(cn *conn) *subscriber { return &subscriber{Subscriber: pubsub.NewSubscriber(cn)} }
@@ -91,6 +92,7 @@ func (r *request) relayTopics(c *topicChange) {
 	c.begun = true
 	cn.pause()
 	cn.topics.due++
+	cn.topics.asks = true
 	for _, name := range names {
 		cn.relayTopic(t, name)
 	}
@@ -157,6 +159,7 @@ func (cn *conn) relayedOne(t *relayTurn) {
 	if t.left--; t.left > 0 || cn.closed {
 		return
 	}
+	cn.topics.asks = false
 	cn.resume(func(r *request) {
 		r.Cmd, r.announces = t.change.cmd, true
 		cn.State.SetTopics(cn.topics.Wanted()) // without those that were refused

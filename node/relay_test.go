@@ -1,11 +1,13 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/pubsub"
@@ -309,6 +311,24 @@ func TestNamesOfTurns(t *testing.T) {
 	if got := chargedToSubscribers(t, n); got > long {
 		t.Errorf("%d bytes are charged when it is answered", got)
 	}
+}
+
+// TestDrainWhileBrokersAreAsked: a client whose subscription no broker acknowledges does not keep a node from draining.
+func TestDrainWhileBrokersAreAsked(t *testing.T) {
+	n, f := startRelayed(t)
+	c := dial(t, n.Addr())
+	f.hold()
+	c.send("SUBSCRIBE c")
+	eventually(t, "the broker is asked", func() bool { return f.waits() == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := n.Drain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.next(); got != "(closed)" {
+		t.Errorf("the client gets %s", got)
+	}
+	f.acknowledge()
 }
 
 // TestPublicationWithoutReply: what waits for the reply to PUBLISH goes on if there is none, because no job could begin.

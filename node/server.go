@@ -365,8 +365,8 @@ func (n *Node) isFull(more int64) bool {
 }
 
 // Drain stops accepting, answers what has been received, and closes each connection between two
-// requests. It does not execute requests that CLIENT PAUSE holds. Drain returns when no connection
-// is left, or ctx ends.
+// requests. It does not execute requests that CLIENT PAUSE holds, nor wait for brokers that are asked
+// for a subscription. Drain returns when no connection is left, or ctx ends.
 func (n *Node) Drain(ctx context.Context) error {
 	if err := n.listener.Close(); err != nil {
 		return err

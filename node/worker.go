@@ -144,14 +144,16 @@ func (w *worker) pipes() (count int) {
 	return count
 }
 
-// closeIdle closes the connections that are between two requests, or wait before one, for Drain.
+// closeIdle closes the connections that are between two requests, or wait before one, for Drain. Who waits for brokers
+// to know of its subscriptions loses these with its connection, and a broker that drains, too, may never answer.
 func (w *worker) closeIdle() {
 	for cn := range w.conns {
 		if cn.State.Waiting != nil {
 			cn.Wake(nil)
 		}
 		idle := !cn.Answering && cn.unread == 0 && cn.Upload == nil && cn.owesNothing()
-		if (idle || cn.State.Blocked) && !cn.Closing {
+		asks := cn.topics != nil && cn.topics.asks
+		if (idle || cn.State.Blocked || asks) && !cn.Closing {
 			cn.Closing = true
 			cn.Socket.CloseAfterFlush()
 		}
