@@ -74,7 +74,7 @@ type relayTurn struct {
 // relayAnswer is the answer to one name.
 type relayAnswer struct {
 	name    []byte // nil: there was no topic to end
-	count   int    // of the client's topics behind the change
+	count   int    // of the client's topics behind the change, with those that a broker refuses later
 	refused bool
 }
 
@@ -189,14 +189,18 @@ func (r *request) answerRelayed(t *relayTurn) (ok bool) {
 	if t.change.more {
 		answer = pubsub.AppendSubscribed
 	}
+	refused := 0
 	for _, a := range t.answers {
 		if !r.Room(pubsub.AnswerSize(a.name)) {
 			return false
 		}
 		if a.refused {
+			refused++
+		}
+		if a.refused || t.change.more && !r.conn.topics.Wants(kind, a.name) { // or its name comes twice
 			r.Fail(errTooManyPatterns)
 		} else {
-			r.Out = answer(r.Out, r.Version(), kind, a.name, a.count)
+			r.Out = answer(r.Out, r.Version(), kind, a.name, a.count-refused)
 		}
 	}
 	return true

@@ -313,6 +313,19 @@ func TestNamesOfTurns(t *testing.T) {
 	}
 }
 
+// TestCountsBehindARefusal: what a broker refuses does not count in the answers behind it.
+func TestCountsBehindARefusal(t *testing.T) {
+	n, f := startRelayed(t)
+	f.mu.Lock()
+	f.half = true
+	f.mu.Unlock()
+	c := dial(t, n.Addr())
+	c.want("PSUBSCRIBE a* refused* refused* b*", "1) \"psubscribe\"\n2) \"a*\"\n3) (integer) 1")
+	c.wantNext("(error) " + errTooManyPatterns)
+	c.wantNext("(error) " + errTooManyPatterns)
+	c.wantNext("1) \"psubscribe\"\n2) \"b*\"\n3) (integer) 2")
+}
+
 // TestDrainWhileBrokersAreAsked: a client whose subscription no broker acknowledges does not keep a node from draining.
 func TestDrainWhileBrokersAreAsked(t *testing.T) {
 	n, f := startRelayed(t)
