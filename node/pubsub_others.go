@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -11,7 +13,7 @@ import (
 )
 
 // PUBSUB CHANNELS and NUMSUB of a client of a node are about the channels of the whole cluster. The node asks all
-// nodes, itself among them, about their partitions, as a proxy does (DUNLIN EACH), until all are covered.
+// nodes at once, itself among them, about their partitions, as a proxy does (DUNLIN EACH), until all are covered.
 
 // asksOthers reports whether the present command, which is about channels, concerns other nodes, too.
 func (r *request) asksOthers() bool {
@@ -20,7 +22,7 @@ func (r *request) asksOthers() bool {
 
 // merge puts the nodes' parts of a reply together.
 type merge interface {
-	// add takes a part, which is an array of so many elements.
+	// add takes a part, which is an array of so many elements. It is called under the asking's lock.
 	add(a *asking, elements int, body []byte) (problem string)
 	// end completes the reply.
 	end(a *asking)
@@ -33,9 +35,14 @@ type asking struct {
 	words   [][]byte // of the command
 	names   [][]byte // of these, those behind the subcommand
 	into    merge
-	reply   *exec.Gathered
 	charged int64
+
+	mu    sync.Mutex // of into, and what it changes
+	reply *exec.Gathered
 }
+
+// asksAtOnce is how many nodes a command asks at once.
+const asksAtOnce = 16
 
 // askOthers answers the present command with what all nodes say.
 func (r *request) askOthers(into merge) {
@@ -70,29 +77,110 @@ func (a *asking) room(bytes int) bool {
 	return ok
 }
 
-// ask asks nodes until all partitions are covered.
+// askRound are the questions of a command to nodes.
+type askRound struct {
+	a       *asking
+	want    ring.PartitionSet // that nobody has covered, and nobody is asked about
+	asked   map[string]*asked // by address
+	rests   map[string]bool   // who has not covered all is asked again after a while, by address
+	answers chan *asked
+}
+
+// asked is a question to one node.
+type asked struct {
+	addr    string
+	share   ring.PartitionSet
+	cancel  context.CancelFunc
+	covered ring.PartitionSet
+	problem string
+}
+
+// ask asks nodes, many at once, until all partitions are covered. It gives up a node from which a newer table has taken
+// what it was asked about: it may not answer any more.
 func (a *asking) ask(ctx context.Context) (problem string) {
-	for want := allPartitions; ; {
-		t := a.node.view.Load().Table
-		for i := range t.Nodes {
-			share := shareOf(t, i, &want)
-			if share.Empty() {
-				continue
+	round := askRound{
+		a: a, want: allPartitions, asked: make(map[string]*asked), rests: make(map[string]bool),
+		answers: make(chan *asked, asksAtOnce),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer round.end()
+	defer cancel()
+	looks := time.NewTicker(loanPause)
+	defer looks.Stop()
+	for {
+		round.begin(ctx)
+		select {
+		case of := <-round.answers:
+			if round.took(of); of.problem != "" {
+				return of.problem
 			}
-			covered, problem := a.askOne(ctx, t.Nodes[i].Addr, &share)
-			if problem != "" {
-				return problem
+			if round.want.Empty() && len(round.asked) == 0 {
+				a.into.end(a)
+				return ""
 			}
-			want.RemoveAll(&covered)
-		}
-		if want.Empty() {
-			a.into.end(a)
-			return ""
-		}
-		if a.node.gathers.rest(ctx) != nil {
+		case <-looks.C:
+			clear(round.rests)
+		case <-ctx.Done():
 			return errNotAsked
 		}
 	}
+}
+
+// begin asks the nodes that have what is wanted, and gives up those that have nothing of what they were asked about.
+func (q *askRound) begin(ctx context.Context) {
+	t := q.a.node.view.Load().Table
+	for i := range t.Nodes {
+		addr := t.Nodes[i].Addr
+		if q.asked[addr] != nil || q.rests[addr] || len(q.asked) == asksAtOnce {
+			continue
+		}
+		of := &asked{addr: addr, share: shareOf(t, i, &q.want)}
+		if of.share.Empty() {
+			continue
+		}
+		ofOne, cancel := context.WithCancel(ctx)
+		of.cancel = cancel
+		q.asked[addr] = of
+		q.want.RemoveAll(&of.share)
+		go func() {
+			of.covered, of.problem = q.a.askOne(ofOne, addr, &of.share)
+			q.answers <- of
+		}()
+	}
+	for _, of := range q.asked {
+		if !owns(t, of.addr, &of.share) {
+			of.cancel()
+		}
+	}
+}
+
+// took takes what a node has answered.
+func (q *askRound) took(of *asked) {
+	of.cancel()
+	delete(q.asked, of.addr)
+	of.share.RemoveAll(&of.covered)
+	q.want.AddAll(&of.share)
+	if !of.share.Empty() {
+		q.rests[of.addr] = true
+	}
+}
+
+// end returns when nobody is asked any more.
+func (q *askRound) end() {
+	for len(q.asked) > 0 {
+		q.took(<-q.answers)
+	}
+}
+
+// owns reports whether the table gives a node some of the partitions.
+func owns(t *ring.Table, addr string, some *ring.PartitionSet) bool {
+	for i := range t.Nodes {
+		if t.Nodes[i].Addr == addr {
+			share := shareOf(t, i, some)
+			return !share.Empty()
+		}
+	}
+	return false
 }
 
 // shareOf returns which of the partitions that are wanted a node of the table owns.
@@ -128,6 +216,8 @@ func (a *asking) askOne(ctx context.Context, addr string, share *ring.PartitionS
 		if !ok {
 			return textError(errNotAsked)
 		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		problem = a.into.add(a, elements, part[header:])
 		return nil
 	})
