@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -162,6 +165,82 @@ func TestHandedWithoutAName(t *testing.T) {
 		t.Errorf("it is answered by %s", got)
 	}
 	peer.want("PING", "PONG")
+}
+
+// TestHandedTooLate: if a node does not come to say in time that it has handed over everything, whoever follows is told
+// of a gap, and the log says why.
+func TestHandedTooLate(t *testing.T) {
+	for _, inTime := range []bool{false, true} {
+		said, stuck, goOn := make(saying, 1), make(chan bool, 1), make(chan struct{})
+		m := startMoves(t, func(c *Config) {
+			c.Log = slog.New(slog.NewTextHandler(said, nil))
+			c.Dialer = func(ctx context.Context, addr string) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+				return &stuckAtHanded{Conn: conn, stuck: stuck, goOn: goOn, cut: make(chan struct{})}, err
+			}
+		})
+		m.listen(0, late, member.Live, member.Noted)
+		m.begin(0, 1)
+		want := member.Noted
+		if !inTime {
+			m.nodes[0].topicsPatience, want = 10*time.Millisecond, member.Gapped
+		}
+		for _, n := range m.nodes {
+			n.SetTable(m.table)
+		}
+		if inTime {
+			came(t, "the end of the hand-over", stuck)
+			close(goOn)
+		}
+		install(t, m.table, m.nodes[:]...)
+		m.gets(0, late)
+		m.listen(1, late, member.Follow, want)
+		if err := m.nodes[0].Close(); err != nil {
+			t.Fatal(err)
+		}
+		if says := len(said) > 0; says == inTime {
+			t.Errorf("in time: %v; the log says that something is missing: %v", inTime, says)
+		}
+	}
+}
+
+// saying takes a log, and has a line if that says that a next owner may count gaps.
+type saying chan string
+
+func (s saying) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), "does not have everything of its channels") {
+		select {
+		case s <- string(line):
+		default:
+		}
+	}
+	return len(line), nil
+}
+
+// stuckAtHanded is a connection that does not write HANDED until it may go on, or its deadline is set.
+type stuckAtHanded struct {
+	net.Conn
+	stuck chan<- bool
+	goOn  <-chan struct{}
+	cut   chan struct{}
+	once  sync.Once
+}
+
+func (c *stuckAtHanded) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("\r\n"+member.VerbHanded+"\r\n")) {
+		c.stuck <- true
+		select {
+		case <-c.goOn:
+		case <-c.cut:
+			return 0, os.ErrDeadlineExceeded
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *stuckAtHanded) SetDeadline(at time.Time) error {
+	c.once.Do(func() { close(c.cut) })
+	return c.Conn.SetDeadline(at)
 }
 
 // handsWithoutName is a connection over which HANDED has no name.
