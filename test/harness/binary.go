@@ -27,11 +27,9 @@ var build = sync.OnceValues(func() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, "bin", "test")
-	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := unix.Mkdir(d, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
-			return "", fmt.Errorf("cannot make %s: %w", d, err)
-		}
+	dir, err := outputDir(root)
+	if err != nil {
+		return "", err
 	}
 	path = filepath.Join(dir, "dunlin")
 	args, cgo := []string{"build", "-trimpath", "-pgo=auto"}, "0"
@@ -39,14 +37,11 @@ var build = sync.OnceValues(func() (path string, err error) {
 		path += "-race"
 		args, cgo = []string{"build", "-race", "-pgo=off"}, "1"
 	}
-	lock, err := Output(path+".lock", 0)
+	lock, err := lockOutput(path + ".lock")
 	if err != nil {
 		return "", err
 	}
-	defer lock.Close() // which unlocks it
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return "", fmt.Errorf("cannot lock %s: %w", lock.Name(), err)
-	}
+	defer lock.Close()
 	cmd := exec.Command("go", append(args, "-o", path, "./cmd/dunlin")...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -54,6 +49,29 @@ var build = sync.OnceValues(func() (path string, err error) {
 	}
 	return path, nil
 })
+
+// outputDir returns the directory of what test processes build.
+func outputDir(root string) (string, error) {
+	dir := filepath.Join(root, "bin", "test")
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := unix.Mkdir(d, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+			return "", fmt.Errorf("cannot make %s: %w", d, err)
+		}
+	}
+	return dir, nil
+}
+
+// lockOutput opens a file and locks it until it is closed.
+func lockOutput(path string) (*os.File, error) {
+	lock, err := Output(path, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot lock %s: %w", path, err), lock.Close())
+	}
+	return lock, nil
+}
 
 // Binary returns the path of the binary under test.
 func Binary(t testing.TB) string {

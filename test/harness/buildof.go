@@ -2,18 +2,22 @@ package harness
 
 import (
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 var buildOnly = flag.Bool("harness.build", false, "skip each test that starts from an earlier commit when that is built")
 
 // BuildOf builds an earlier commit and returns the path of the binary. It skips the test where there is no history, and
-// fails it if there is one without that commit. The go command caches what it compiled, so a second build is quick:
-// -harness.build makes the first one before its time.
+// fails it if there is one without that commit. The binary of each name of a commit is kept, so that later test
+// processes need not link it again: -harness.build makes the first one before its time.
 func BuildOf(t testing.TB, commit string) (path string) {
 	t.Helper()
 	root := Root(t)
@@ -28,15 +32,45 @@ func BuildOf(t testing.TB, commit string) (path string) {
 	if err != nil {
 		t.Skipf("there is no commit %s here to upgrade from: this needs a clone with its history (%v)", commit, err)
 	}
+	dir, err := outputDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(dir, "dunlin-"+commit)
+	// The file of the lock says what was built last.
+	lock, err := lockOutput(path + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	want := id + " " + runtime.Version() + "\n"
+	if built, err := io.ReadAll(lock); err != nil || string(built) != want || unix.Access(path, unix.X_OK) != nil {
+		if err := lock.Truncate(0); err != nil {
+			t.Fatal(err)
+		}
+		buildOf(t, root, id, path)
+		if _, err := lock.WriteAt([]byte(want), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *buildOnly {
+		t.Skipf("commit %s is built", id)
+	}
+	return path
+}
+
+// buildOf builds the commit with that id.
+func buildOf(t testing.TB, root, id, path string) {
+	t.Helper()
 	source := t.TempDir()
 	archive := filepath.Join(source, "commit.tar")
-	if _, err := git("archive", "--format=tar", "-o", archive, id); err != nil {
-		t.Fatalf("cannot read commit %s: %v", id, err)
+	pack := exec.Command("git", "-C", root, "archive", "--format=tar", "-o", archive, id)
+	if out, err := pack.CombinedOutput(); err != nil {
+		t.Fatalf("cannot read commit %s: %v\n%s", id, err, out)
 	}
 	if out, err := exec.Command("tar", "-xf", archive, "-C", source).CombinedOutput(); err != nil {
 		t.Fatalf("cannot unpack commit %s: %v\n%s", id, err, out)
 	}
-	path = filepath.Join(source, "dunlin-then")
 	// With the flags of the binary under test, and the profile of today: then only packages that have
 	// changed since, and what imports them, are compiled again.
 	profile := filepath.Join(root, "cmd", "dunlin", "default.pgo")
@@ -45,8 +79,4 @@ func BuildOf(t testing.TB, commit string) (path string) {
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build commit %s: %v\n%s", id, err, out)
 	}
-	if *buildOnly {
-		t.Skipf("commit %s is built", id)
-	}
-	return path
 }
