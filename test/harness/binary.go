@@ -17,8 +17,8 @@ import (
 
 // build compiles the binary, with the race detector if the tests have it. Test processes that run
 // at the same time share the binary, and a lock on a file lets one of them build it. The flags are
-// those of `make build`, or those of the tests under the race detector: packages that either has
-// compiled are not compiled again.
+// those of `make build`, or those of the tests under the race detector, with the tag checked: packages that
+// either has compiled are not compiled again.
 var build = sync.OnceValues(func() (path string, err error) {
 	root, err := moduleRoot()
 	if err == nil {
@@ -35,7 +35,7 @@ var build = sync.OnceValues(func() (path string, err error) {
 	args, cgo := []string{"build", "-trimpath", "-pgo=auto"}, "0"
 	if RaceEnabled {
 		path += "-race"
-		args, cgo = []string{"build", "-race", "-pgo=off"}, "1"
+		args, cgo = []string{"build", "-race", "-tags", "checked", "-pgo=off"}, "1"
 	}
 	lock, err := lockOutput(path + ".lock")
 	if err != nil {
