@@ -129,29 +129,43 @@ func (a *asking) ask(ctx context.Context) (problem string) {
 // begin asks the nodes that have what is wanted, and gives up those that have nothing of what they were asked about.
 func (q *askRound) begin(ctx context.Context) {
 	t := q.a.node.view.Load().Table
-	for i := range t.Nodes {
-		addr := t.Nodes[i].Addr
-		if q.asked[addr] != nil || q.rests[addr] || len(q.asked) == asksAtOnce {
-			continue
-		}
-		of := &asked{addr: addr, share: shareOf(t, i, &q.want)}
-		if of.share.Empty() {
-			continue
-		}
+	for _, of := range q.shares(t) {
 		ofOne, cancel := context.WithCancel(ctx)
 		of.cancel = cancel
-		q.asked[addr] = of
+		q.asked[of.addr] = of
 		q.want.RemoveAll(&of.share)
 		go func() {
-			of.covered, of.problem = q.a.askOne(ofOne, addr, &of.share)
+			of.covered, of.problem = q.a.askOne(ofOne, of.addr, &of.share)
 			q.answers <- of
 		}()
 	}
 	for _, of := range q.asked {
-		if !owns(t, of.addr, &of.share) {
+		if !of.owns(t) {
 			of.cancel()
 		}
 	}
+}
+
+// shares returns whom to ask now, and about what, by node of the table.
+func (q *askRound) shares(t *ring.Table) (all map[uint16]*asked) {
+	all = make(map[uint16]*asked)
+	for p := range uint16(ring.Partitions) {
+		node := t.Owner[p]
+		if !q.want.Has(p) {
+			continue
+		}
+		of := all[node]
+		if of == nil {
+			addr := t.Nodes[node].Addr
+			if q.asked[addr] != nil || q.rests[addr] || len(q.asked)+len(all) == asksAtOnce {
+				continue
+			}
+			of = &asked{addr: addr}
+			all[node] = of
+		}
+		of.share.Add(p)
+	}
+	return all
 }
 
 // took takes what a node has answered.
@@ -172,25 +186,14 @@ func (q *askRound) end() {
 	}
 }
 
-// owns reports whether the table gives a node some of the partitions.
-func owns(t *ring.Table, addr string, some *ring.PartitionSet) bool {
-	for i := range t.Nodes {
-		if t.Nodes[i].Addr == addr {
-			share := shareOf(t, i, some)
-			return !share.Empty()
+// owns reports whether the table gives the node something of what it was asked about.
+func (of *asked) owns(t *ring.Table) bool {
+	for p := range uint16(ring.Partitions) {
+		if of.share.Has(p) && t.OwnerOf(p).Addr == of.addr {
+			return true
 		}
 	}
 	return false
-}
-
-// shareOf returns which of the partitions that are wanted a node of the table owns.
-func shareOf(t *ring.Table, node int, want *ring.PartitionSet) (share ring.PartitionSet) {
-	for p := range uint16(ring.Partitions) {
-		if int(t.Owner[p]) == node && want.Has(p) {
-			share.Add(p)
-		}
-	}
-	return share
 }
 
 // askOne asks a node about some partitions, and returns those that it has covered: none if it is to be asked again.

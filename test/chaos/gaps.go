@@ -11,8 +11,8 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// A listener that has missed something is believed if its own proxy, or node, has counted that about then. Each counted message
-// excuses one, and each counted gap what was lost of one topic, a channel or the pattern of the notifications:
+// A listener that has missed something is believed if its own proxy, or node, has counted that about then. Each counted
+// message excuses one, and each counted gap what was lost of one topic, a channel or the pattern of the notifications:
 //
 //	lost of channel:1   channel:1   channel:4                 channel:2
 //	time ───┴───────────────┴───────────┴──────────────────────────┴────────▶
@@ -57,7 +57,8 @@ func (c *counts) watch(x *Rig, at *harness.Member) {
 	}
 }
 
-// look notes what a proxy, or a node for its own clients, has counted since the last look. One that does not answer is looked at later.
+// look notes what a proxy, or a node for its own clients, has counted since the last look. One that does not answer is
+// looked at later.
 func (c *counts) look(at *harness.Member) {
 	gapsTotal, messagesTotal := "dunlin_proxy_pubsub_gaps_total", "dunlin_proxy_lost_messages_total"
 	if at.Role == "node" {
