@@ -44,6 +44,7 @@ type live struct {
 	addr     string // where clients connect
 	protocol load.Protocol
 	procs    []*process
+	doors    []string // where subscribers connect, in turns; nil: at addr
 
 	// serving returns why the peer is not complete yet. nil: the peer is complete when it answers
 	// SET.
@@ -150,24 +151,34 @@ func cluster(name string, nodes, loops int) peer { return clusterWith(name, node
 // clusterWith is a cluster whose proxy has more arguments.
 func clusterWith(name string, nodes, loops int, arguments ...string) peer {
 	return peer{name: name, start: func(s *stable, tools map[string]string) (*live, error) {
-		l, stem := &live{name: name, addr: freeAddr()}, strings.NewReplacer("+", "-", ", ", "-").Replace(name) // of ids
-		var gossip, data []string
-		for range nodes {
-			gossip, data = append(gossip, freeAddr()), append(data, freeAddr())
-		}
-		join := strings.Join(gossip[:min(nodes, backends)], ",")
-		for i := range nodes {
-			id := fmt.Sprintf("%s-node-%d", stem, i)
-			err := l.add(s.start(roleNode, id, tools[dunlin], withLoops(min(loops, 1), "node", "--id", id, "--listen", data[i],
-				"--gossip", gossip[i], "--admin", freeAddr(), "--join", join, "--memory", "1gb", "--copies", "1")...))
-			if err != nil {
-				return l, err
-			}
-		}
-		l.serving = func(ctx context.Context) error { return wholeClusters(ctx, data) }
-		return l, l.add(s.start(roleProxy, name, tools[dunlin], withLoops(loops, append([]string{"proxy", "--id", stem,
-			"--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--join", join, "--maxclients", s.maxClients}, arguments...)...)...))
+		l, _, err := startCluster(s, tools, name, nodes, loops, arguments...)
+		return l, err
 	}}
+}
+
+// startCluster also returns the addresses of the nodes.
+func startCluster(
+	s *stable, tools map[string]string, name string, nodes, loops int, arguments ...string,
+) (l *live, data []string, err error) {
+	l = &live{name: name, addr: freeAddr()}
+	stem := strings.NewReplacer("+", "-", ", ", "-", " ", "-").Replace(name) // of ids
+	var gossip []string
+	for range nodes {
+		gossip, data = append(gossip, freeAddr()), append(data, freeAddr())
+	}
+	join := strings.Join(gossip[:min(nodes, backends)], ",")
+	for i := range nodes {
+		id := fmt.Sprintf("%s-node-%d", stem, i)
+		err := l.add(s.start(roleNode, id, tools[dunlin], withLoops(min(loops, 1), "node", "--id", id, "--listen", data[i],
+			"--gossip", gossip[i], "--admin", freeAddr(), "--join", join, "--memory", "1gb", "--copies", "1")...))
+		if err != nil {
+			return l, data, err
+		}
+	}
+	l.serving = func(ctx context.Context) error { return wholeClusters(ctx, data) }
+	return l, data, l.add(s.start(roleProxy, name, tools[dunlin], withLoops(loops, append([]string{"proxy", "--id", stem,
+		"--listen", l.addr, "--gossip", freeAddr(), "--admin", freeAddr(), "--join", join, "--maxclients", s.maxClients},
+		arguments...)...)...))
 }
 
 func withLoops(loops int, arguments ...string) []string {

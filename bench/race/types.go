@@ -25,7 +25,8 @@ import (
 //	           50 clients, pipelines of 1 and 16
 //	scripts    short and long ones: a node beside redis-server, 50 clients, pipelines of 1 and 16
 //	tracking   GETs of clients that track beside those of others: 50 clients, pipelines of 1 and 16
-//	publish    PUBLISH to 1, 100 and 10,000 subscribers, at one server, at three and at nine
+//	publish    PUBLISH to 1, 100 and 10,000 subscribers, at one server, at three and at nine, of Dunlin through a
+//	           proxy and at the nodes
 //	waits      from RPUSH until a client has the element that waited in BLPOP for one key, or for three
 //	slots      commands with keys of several slots beside those of one, and in a spread and a pinned database
 //	           beside database 0: a proxy with three nodes, 50 clients, pipelines of 1 and 16

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,30 +34,27 @@ var (
 	publishedFrame   = fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$%d\r\n%s\r\n", publishBytes, publishMessage)
 )
 
-// doors returns where subscribers connect to a peer: to all servers of a Redis Cluster in turn.
-func doors(l *live) (addrs []string) {
-	if !strings.HasPrefix(l.name, redisCluster) {
-		return []string{l.addr}
-	}
-	for _, p := range l.procs {
-		args := p.cmd.Args
-		addrs = append(addrs, net.JoinHostPort("127.0.0.1", args[slices.Index(args, "--port")+1]))
-	}
-	return addrs
-}
-
-// redisCluster begins the names of peers that are a Redis Cluster: its servers pass every message on to each other.
-const redisCluster = "redis cluster, "
-
 // publishPeers are the peers of this part that no other part has.
-var publishPeers = []peer{clusterOfRedis(backends), cluster("dunlin+9", manyBackends, 0), clusterOfRedis(manyBackends)}
+var publishPeers = []peer{
+	clusterOfRedis(backends), atNodes(backends), cluster("dunlin+9", manyBackends, 0), clusterOfRedis(manyBackends), atNodes(manyBackends),
+}
 
 // manyBackends is how many nodes the larger clusters have.
 const manyBackends = 9
 
+// atNodes is a cluster whose nodes have the subscribers and the publisher, as Redis Cluster has.
+func atNodes(nodes int) peer {
+	name := fmt.Sprintf("at %d nodes", nodes)
+	return peer{name: name, start: func(s *stable, tools map[string]string) (l *live, err error) {
+		l, data, err := startCluster(s, tools, name, nodes, 0)
+		l.doors = data
+		return l, err
+	}}
+}
+
 // clusterOfRedis is a Redis Cluster whose first server has all slots: channels of classic pub/sub have none.
 func clusterOfRedis(servers int) peer {
-	name := redisCluster + strconv.Itoa(servers)
+	name := fmt.Sprint("redis cluster, ", servers)
 	return peer{name, []string{redisServer}, func(s *stable, tools map[string]string) (*live, error) {
 		return startRedisCluster(s, tools, name, servers)
 	}}
@@ -77,7 +72,7 @@ func startRedisCluster(s *stable, tools map[string]string, name string, servers 
 			return l, err
 		}
 	}
-	l.addr = addrs[0]
+	l.addr, l.doors = addrs[0], addrs
 	told := 0 // servers that know what they need
 	l.serving = func(ctx context.Context) error {
 		for ; told < servers; told++ {
@@ -181,7 +176,10 @@ func (r *race) publish(
 	ctx context.Context, l *live, subscribers, batch int, length time.Duration,
 ) (x *published, err error) {
 	fmt.Fprintf(r.say, "%d messages to %d subscribers on %s\n", batch, subscribers, l.name)
-	addrs := doors(l)
+	addrs := l.doors
+	if addrs == nil {
+		addrs = []string{l.addr}
+	}
 	a, err := seat(ctx, addrs, subscribers, subscribeRequest, subscribeReply)
 	if err != nil {
 		return nil, err
