@@ -15,13 +15,13 @@ type Rest struct {
 
 const (
 	// leastShare is what snapshots have of one processor however busy loops are, so that every move
-	// ends. Of 1 kB values it moves about 15 MB a second.
-	leastShare = 0.04
+	// ends. Of 1 kB values it moves 7 MB a second.
+	leastShare = 0.02
 	// restLook is how often strain is looked at.
 	restLook = 10 * time.Millisecond
 	// longestWork is the most of a piece of work that is rested for. What took longer was
 	// interrupted.
-	longestWork = 4 * time.Millisecond
+	longestWork = 2 * time.Millisecond
 	// longestRest bounds what is saved up.
 	longestRest = time.Second
 )

@@ -42,8 +42,8 @@ func TestRest(t *testing.T) {
 	want("idle", 1, 1, 1)
 	s.strained = true
 	s.second(1) // it slows down
-	want("strained", 1, 0.036, 0.044)
-	want("strained, one of five senders", 5, 0.007, 0.011)
+	want("strained", 1, 0.018, 0.022)
+	want("strained, one of five senders", 5, 0.0035, 0.0055)
 	s.strained = false
 	s.second(1)
 	want("idle again", 1, 0.99, 1)
