@@ -2,9 +2,11 @@ package node
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/lobby"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/exec"
 	"github.com/dunlin-cache/dunlin/ring"
@@ -290,14 +292,14 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 	switch e {
 	case computes:
 		n.pressing.Add(1)
-		n.crew.Go(&cn.queue, func() time.Duration {
+		n.crew.Go(&cn.queue, cn.source(), func() time.Duration {
 			n.pressing.Add(-1)
 			began := time.Now()
 			work()
 			return time.Since(began)
 		})
 	case rests:
-		n.crew.Go(&cn.queue, func() time.Duration {
+		n.crew.Go(&cn.queue, cn.source(), func() time.Duration {
 			ctx = exec.WithSteps(ctx, n.mayRest)
 			work()
 			return 0
@@ -307,6 +309,15 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 	case waits, settles, applies:
 		n.goJob(work)
 	}
+}
+
+// source returns the address with whose other connections this one takes turns in the crew. A proxy's pipe, another
+// node's connection take turns of their own.
+func (cn *conn) source() netip.Addr {
+	if cn.pipe != nil || cn.peer {
+		return netip.Addr{}
+	}
+	return lobby.Source(cn.Socket.RemoteIP())
 }
 
 // restBehind keeps a place of the crew empty behind work, while loops are strained. The work is done: its

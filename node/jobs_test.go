@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func occupy(t testing.TB, n *Node) (free func()) {
 	release, begun := make(chan bool), make(chan bool)
 	places := max(1, runtime.NumCPU()/2)
 	for range places {
-		n.crew.Go(&q, func() time.Duration { begun <- true; <-release; return 0 })
+		n.crew.Go(&q, netip.Addr{}, func() time.Duration { begun <- true; <-release; return 0 })
 	}
 	for range places {
 		came(t, "a piece of work begins", begun)

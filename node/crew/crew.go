@@ -1,10 +1,13 @@
 // Package crew runs the work that takes too long for a loop: a few pieces at a time, so that the
-// loops keep their processors, and in turns between connections, so that none of them waits for
-// all the work of another.
+// loops keep their processors, and in turns between sources and their connections, so that none of
+// them waits for all the work of another.
 //
-//	conn A  ▒▒▒▒▒▒  Queue ┐
-//	conn B  ▒       Queue ┼─> A1 B1 A2 C1 A3 ... ─> as many goroutines as the crew has places
-//	conn C  ▒       Queue ┘
+//	conn A of source 1  ▒▒▒▒▒▒  Queue ┐
+//	conn B of source 1  ▒       Queue ┼─> A1 C1 B1 C2 A2 ... ─> as many goroutines as the crew has places
+//	conn C of source 2  ▒▒      Queue ┘
+//
+// Whoever opens many connections has no more turns for that. A proxy's connection, which has the work
+// of many clients, is a source of its own.
 //
 // Only work that computes belongs here: what waits for others would keep a place from those who
 // could use it. A place may rest behind a piece of work, so that the crew as a whole gives way to
@@ -12,6 +15,8 @@
 package crew
 
 import (
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -21,13 +26,23 @@ type Crew struct {
 	spawn func(f func())
 	rest  func(worked time.Duration)
 
-	mu    sync.Mutex
-	free  int      // places
-	turns []*Queue // those with waiting work; the first is next
+	mu      sync.Mutex
+	free    int                    // places
+	turns   []*source              // those with waiting work; the first is next
+	sources map[netip.Addr]*source // of turns, those with an address
 }
 
-// Queue is what waits of one connection. The zero Queue is empty.
-type Queue struct{ waiting []Work } // the Crew's mutex protects it
+// Queue is what waits of one connection. The zero Queue is empty. The Crew's mutex protects it.
+type Queue struct {
+	waiting []Work
+	of      *source // while anything waits
+}
+
+// source has the queues with waiting work of all connections from an address, or that of one.
+type source struct {
+	from  netip.Addr
+	turns []*Queue // the first is next
+}
 
 // Work is a piece of work. It returns for how long it has computed without resting.
 type Work func() (worked time.Duration)
@@ -35,11 +50,12 @@ type Work func() (worked time.Duration)
 // New returns a Crew with so many places. spawn starts a goroutine; rest, behind each piece of work,
 // returns when its place may take the next one.
 func New(places int, spawn func(f func()), rest func(worked time.Duration)) *Crew {
-	return &Crew{spawn: spawn, rest: rest, free: places}
+	return &Crew{spawn: spawn, rest: rest, free: places, sources: make(map[netip.Addr]*source)}
 }
 
-// Go runs f in a goroutine, when it is the queue's turn. The caller bounds the length of the queue.
-func (c *Crew) Go(q *Queue, f Work) {
+// Go runs f in a goroutine, when it is the queue's turn among those from the same address, and theirs among all. The
+// zero address is that of this queue only. The caller bounds the length of the queue.
+func (c *Crew) Go(q *Queue, from netip.Addr, f Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.free > 0 {
@@ -48,9 +64,21 @@ func (c *Crew) Go(q *Queue, f Work) {
 		return
 	}
 	if len(q.waiting) == 0 {
-		c.turns = append(c.turns, q)
+		c.enter(q, from)
 	}
 	q.waiting = append(q.waiting, f)
+}
+
+// enter gives the queue its turns.
+func (c *Crew) enter(q *Queue, from netip.Addr) {
+	if q.of = c.sources[from]; q.of == nil {
+		q.of = &source{from: from}
+		c.turns = append(c.turns, q.of)
+		if from.IsValid() {
+			c.sources[from] = q.of
+		}
+	}
+	q.of.turns = append(q.of.turns, q)
 }
 
 // work keeps a place as long as there is something to do.
@@ -69,13 +97,23 @@ func (c *Crew) next() (f Work) {
 		c.free++
 		return nil
 	}
-	q := c.turns[0]
+	next := c.turns[0]
 	c.turns[0] = nil
 	c.turns = c.turns[1:]
+	q := next.turns[0]
+	next.turns[0] = nil
+	next.turns = next.turns[1:]
 	f = q.waiting[0]
 	q.waiting[0] = nil
 	if q.waiting = q.waiting[1:]; len(q.waiting) > 0 {
-		c.turns = append(c.turns, q)
+		next.turns = append(next.turns, q)
+	} else {
+		q.of = nil
+	}
+	if len(next.turns) > 0 {
+		c.turns = append(c.turns, next)
+	} else {
+		delete(c.sources, next.from)
 	}
 	return f
 }
@@ -84,12 +122,20 @@ func (c *Crew) next() (f Work) {
 func (c *Crew) Withdraw(q *Queue) (waiting []Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waiting, q.waiting = q.waiting, nil
-	for i := range c.turns {
-		if len(waiting) > 0 && c.turns[i] == q {
-			c.turns = append(c.turns[:i:i], c.turns[i+1:]...)
-			break
-		}
+	if q.of == nil {
+		return nil
+	}
+	of := q.of
+	waiting, q.waiting, q.of = q.waiting, nil, nil
+	of.turns = without(of.turns, q)
+	if len(of.turns) == 0 {
+		c.turns = without(c.turns, of)
+		delete(c.sources, of.from)
 	}
 	return waiting
+}
+
+// without removes one of some pointers.
+func without[T any](all []*T, one *T) []*T {
+	return slices.DeleteFunc(all, func(other *T) bool { return other == one })
 }

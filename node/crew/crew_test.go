@@ -1,6 +1,8 @@
 package crew
 
 import (
+	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -13,12 +15,12 @@ func TestTurns(t *testing.T) {
 	c := New(1, all.Go, func(time.Duration) {})
 	var a, b, gone Queue
 	begun, release := make(chan bool), make(chan bool)
-	c.Go(&a, func() time.Duration { begun <- true; <-release; return 0 })
+	c.Go(&a, netip.Addr{}, func() time.Duration { begun <- true; <-release; return 0 })
 	<-begun
 	var done []string
 	add := func(q *Queue, names ...string) {
 		for _, name := range names {
-			c.Go(q, func() time.Duration {
+			c.Go(q, netip.Addr{}, func() time.Duration {
 				done = append(done, name) // one place: no two at a time
 				return 0
 			})
@@ -51,7 +53,7 @@ func TestPlaces(t *testing.T) {
 	c := New(places, all.Go, func(time.Duration) {})
 	queues := make([]Queue, 7)
 	for i := range pieces {
-		c.Go(&queues[i%len(queues)], func() time.Duration {
+		c.Go(&queues[i%len(queues)], netip.Addr{}, func() time.Duration {
 			mu.Lock()
 			now++
 			most = max(most, now)
@@ -76,7 +78,7 @@ func TestRest(t *testing.T) {
 	c := New(1, all.Go, func(worked time.Duration) { done = append(done, -worked) })
 	var q Queue
 	for i := range time.Duration(3) {
-		c.Go(&q, func() time.Duration {
+		c.Go(&q, netip.Addr{}, func() time.Duration {
 			done = append(done, i+1)
 			return i + 1
 		})
@@ -84,5 +86,44 @@ func TestRest(t *testing.T) {
 	all.Wait()
 	if want := []time.Duration{1, -1, 2, -2, 3, -3}; !slices.Equal(done, want) {
 		t.Errorf("work, and rests below 0, come in the order %d, want %d", done, want)
+	}
+}
+
+// Many connections from one address have their turns together, and leave nothing behind.
+func TestSources(t *testing.T) {
+	var all sync.WaitGroup
+	c := New(1, all.Go, func(time.Duration) {})
+	begun, release := make(chan bool), make(chan bool)
+	c.Go(&Queue{}, netip.Addr{}, func() time.Duration { begun <- true; <-release; return 0 })
+	<-begun
+	var done []string
+	add := func(q *Queue, from netip.Addr, names ...string) {
+		for _, name := range names {
+			c.Go(q, from, func() time.Duration {
+				done = append(done, name)
+				return 0
+			})
+		}
+	}
+	many, gone := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for i := range 4 {
+		add(&Queue{}, many, fmt.Sprint("many", i))
+	}
+	var withdrawn [2]Queue
+	add(&withdrawn[0], gone, "gone")
+	add(&withdrawn[1], many, "gone")
+	add(&Queue{}, netip.Addr{}, "proxy1", "proxy2")
+	add(&Queue{}, netip.Addr{}, "other1", "other2")
+	for i := range withdrawn {
+		c.Withdraw(&withdrawn[i])
+	}
+	close(release)
+	all.Wait()
+	want := []string{"many0", "proxy1", "other1", "many1", "proxy2", "other2", "many2", "many3"}
+	if !slices.Equal(done, want) {
+		t.Errorf("done in the order %v, want %v", done, want)
+	}
+	if len(c.sources) > 0 || len(c.turns) > 0 || c.free != 1 {
+		t.Errorf("%d sources and %d turns are left, %d places are free", len(c.sources), len(c.turns), c.free)
 	}
 }
