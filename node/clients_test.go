@@ -165,7 +165,7 @@ func TestUnreadClientLists(t *testing.T) {
 	c := dial(t, n.Addr())
 	eventually(t, "there is no room for more lists", func() bool { return c.do("CLIENT LIST") == "(error) "+exec.ErrOOM })
 	c.wantBig("SET {k} BIG", bigValue(1<<20, 1), "OK")
-	if free := n.engine.MaxBytes() / connShare / listShare / 2; !n.Charge(free) {
+	if free := n.engine.MaxBytes() / connShare / 4; !n.Charge(free) {
 		t.Errorf("beside unread lists, connections do not get %d bytes", free)
 	} else {
 		n.Refund(free)

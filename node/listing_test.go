@@ -249,7 +249,7 @@ func TestListedRequests(t *testing.T) {
 func TestUnlistedRequestKeepsItsInput(t *testing.T) {
 	forOneClient(t)
 	const keys = 50_000
-	n := startNode(t, func(c *Config) { c.Memory, c.Group = 64<<20, newGroup(t, 1) })
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 24<<20, newGroup(t, 1) })
 	input := resp.AppendRequest(nil, manyKeys("DEL", keys, func(i int) []byte { return fmt.Appendf(nil, "longer:%d", i) })...)
 	input = append(input, "SET k v\r\nGET k\r\n"...)
 	refused := 0

@@ -87,6 +87,29 @@ func TestCrowdLeavesPipes(t *testing.T) {
 	}
 }
 
+// Clients with replies that they do not read leave memory to commands: for a reply that is gathered, and for what a
+// script needs to run. What scripts have beyond that, they do not get.
+func TestCrowdLeavesCommands(t *testing.T) {
+	n := crowdedNode(t)
+	n.crowd(t)
+	heap := heapBudget{n}
+	reply, err := heap.StageReply(1 << 20)
+	if err != nil {
+		t.Error("there is no memory for a reply of a megabyte")
+	} else {
+		reply.Discard()
+	}
+	if !heap.Charge(1 << 20) {
+		t.Error("there is no megabyte for a command's work")
+	} else {
+		heap.Refund(1 << 20)
+	}
+	if n.grant(1 << 20) {
+		t.Error("a script has taken a megabyte of what commands need")
+		n.ungrant(1 << 20)
+	}
+}
+
 // A member finds a place beside clients that have all memory of theirs. Another client does not.
 func TestCrowdLeavesPlacesToMembers(t *testing.T) {
 	n := crowdedNode(t)

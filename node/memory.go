@@ -25,17 +25,17 @@ const (
 	// connShare bounds connections to half of the limit. Clients that do not read, or never end
 	// their requests, must not cost the others all their keys.
 	connShare = 2
-	// memberPart is the part of that which clients leave to members, so that a client's connection finds
-	// no memory before a proxy's pipe or a stream does. memberFloor is the part of a floor that members'
-	// connections have beside it.
+	// memberPart is the part of that which commands leave to members' connections, so that a command finds
+	// no memory before a proxy's pipe or a stream does. Clients' connections, and scripts, leave twice as
+	// much: who sends requests and never ends them does not keep others' commands from being executed.
+	// memberFloor is the part of a floor that members' connections have beside it.
 	memberPart  = 5
 	memberFloor = 4
 	// firstBuffer is the smallest buffer, which the first reply takes.
 	firstBuffer = 4 << 10
 )
 
-// connBudget is the engine's budget, as far as clients may use it: their connections, and what commands
-// have in the Go heap.
+// connBudget is the engine's budget, as far as clients' connections may use it.
 type connBudget struct{ n *Node }
 
 // memberBudget is the budget of members' connections.
@@ -47,9 +47,12 @@ func (b memberBudget) Charge(bytes int64) bool { return b.has(bytes) && b.n.engi
 func (b connBudget) Refund(bytes int64)   { b.n.engine.Refund(bytes) }
 func (b memberBudget) Refund(bytes int64) { b.n.engine.Refund(bytes) }
 
-// has reports whether clients may use so many bytes more.
-func (b connBudget) has(bytes int64) bool {
-	return memberBudget(b).has(bytes + b.n.engine.MaxBytes()/connShare/memberPart)
+// has reports whether clients' connections may use so many bytes more.
+func (b connBudget) has(bytes int64) bool { return memberBudget(b).hasBeside(2, bytes) }
+
+// hasBeside reports whether there are so many bytes more beside some parts that others have.
+func (b memberBudget) hasBeside(parts, bytes int64) bool {
+	return b.has(bytes + parts*b.n.engine.MaxBytes()/connShare/memberPart)
 }
 
 // has reports whether members' connections may use so many bytes more.
@@ -199,7 +202,7 @@ func (n *Node) refundHeap(bytes int64) {
 type heapBudget struct{ n *Node }
 
 func (b heapBudget) Charge(bytes int64) bool {
-	if !connBudget(b).has(bytes) {
+	if !memberBudget(b).hasBeside(1, bytes) {
 		return false
 	}
 	had := b.n.garbage.use(bytes)
@@ -218,7 +221,7 @@ func (b heapBudget) Refund(bytes int64) {
 
 // StageReply begins a part of a reply, see exec.Gathered.
 func (b heapBudget) StageReply(bytes int) (engine.Staged, error) {
-	if !connBudget(b).has(int64(bytes)) {
+	if !memberBudget(b).hasBeside(1, int64(bytes)) {
 		return engine.Staged{}, engine.ErrMemory
 	}
 	return b.n.engine.StageReply(bytes)

@@ -334,7 +334,7 @@ func TestGarbageIsNoConnections(t *testing.T) {
 		}
 	}()
 	for !done.Load() {
-		if !(connBudget{n}).has(share * 3 / 4) {
+		if !(connBudget{n}).has(share / 2) {
 			refused++
 		}
 	}

@@ -62,7 +62,7 @@ func (n *Node) startScripting() {
 // grant takes memory for scripts that run. It reports false if there is none, or if they have their share.
 func (n *Node) grant(bytes int64) bool {
 	all := &n.scripts.granted
-	if all.Add(bytes) <= n.cfg.Memory/grantedShare && (heapBudget{n}).Charge(bytes) {
+	if all.Add(bytes) <= n.cfg.Memory/grantedShare && (connBudget{n}).has(bytes) && (heapBudget{n}).Charge(bytes) {
 		return true
 	}
 	all.Add(-bytes)
