@@ -351,7 +351,7 @@ func (s *step) look(cn *conn) {
 		cmd = command.Row(s.args)
 	}
 	plan := &plans[cmd.ID]
-	if plan.handler == nil || !cmd.ArityOK(len(s.args)) || !cn.State.Authenticated || cn.State.Apart {
+	if plan.handler == nil || !cmd.Fits(s.args) || !cn.State.Authenticated || cn.State.Apart {
 		return
 	}
 	s.cmd, s.plan = cmd, plan

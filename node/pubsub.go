@@ -123,6 +123,9 @@ func (r *request) subscriptions(kind pubsub.Kind, more bool) {
 			r.Fail(exec.ErrOOM)
 			return
 		}
+	} else if refusal := pubsub.RefuseEnd(names); refusal != "" {
+		r.Fail(refusal)
+		return
 	}
 	c := &topicChange{cmd: r.Cmd, kind: kind, more: more, names: names, all: len(names) == 0}
 	switch {

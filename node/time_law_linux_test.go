@@ -27,9 +27,8 @@ const (
 	lockBound = 8 * 200 * time.Microsecond
 	// turnBound has room for what one turn does with all words of a request, more than the law
 	// allows: it parses them, finds the slots of the keys, and copies them if the command goes on
-	// later. For manyWords that is 3 ms. What is listed or planned in turns takes less than 1 ms. Where a long word
-	// must be a number, to read it takes 5 ms on one machine and 11 on another.
-	turnBound = 15 * time.Millisecond
+	// later. For manyWords that is 3 ms. What is listed or planned in turns takes less than 1 ms.
+	turnBound = 12 * time.Millisecond
 	// manyWords is how many words the longest requests have, if the command's row allows that.
 	manyWords = 60_000
 	// tries is how often a request that took too long is measured again: the best one counts. Between them are

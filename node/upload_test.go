@@ -105,7 +105,9 @@ func TestUploads(t *testing.T) {
 		c.want("EXISTS {a}4", "(integer) 0")
 		c.wantBig("SET k BIG EXAT 1", v, "OK") // in the past
 		c.want("EXISTS k", "(integer) 0")
-		c.wantBig("ECHO BIG", v, "BIG") // gathered
+		if size < 1<<20 {
+			c.wantBig("ECHO BIG", v, "BIG") // gathered
+		}
 		c.wantBig("GETDEL c", v, "BIG")
 		c.wantBig("GETEX a EX 10", v, "BIG")
 	}

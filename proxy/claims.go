@@ -2,10 +2,10 @@ package proxy
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/longdouble"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
@@ -140,8 +140,12 @@ func claimable(cmd *command.Command, args [][]byte) (limit time.Duration, waits,
 	if cmd.ID == command.BLMove && (!isEnd(args[3]) || !isEnd(args[4])) {
 		return 0, false, false
 	}
-	seconds, err := strconv.ParseFloat(string(args[at]), 64)
-	if err != nil || !(seconds >= 0 && seconds < maxLimit.Seconds()) {
+	f, infinite, ok := longdouble.Parse(args[at])
+	if !ok || infinite {
+		return 0, false, false
+	}
+	seconds, _ := f.Float64()
+	if seconds < 0 || seconds >= maxLimit.Seconds() {
 		return 0, false, false
 	}
 	return time.Duration(seconds * float64(time.Second)), true, true

@@ -256,7 +256,7 @@ func (s *client) dispatch(cmd *command.Command, args [][]byte, raw []byte) bool 
 // that passes all of them.
 func (s *client) known(cmd *command.Command, args [][]byte) bool {
 	return cmd != nil && cmd.Built && cmd.Subs == nil && s.state.Authenticated && !s.state.Apart &&
-		cmd.Flags&(command.Internal|command.Blocking|command.NoMandatoryKeys) == 0 && cmd.ArityOK(len(args))
+		cmd.Flags&(command.Internal|command.Blocking|command.NoMandatoryKeys) == 0 && cmd.Fits(args)
 }
 
 // refuse makes the full checks. It answers a command that must not be executed, and executes or

@@ -56,8 +56,8 @@ func (s *client) subscribe(cmd *command.Command, args [][]byte) bool {
 			s.answer(errNotParked)
 			return true
 		}
-	} else if len(names) > pubsub.MaxTopics {
-		s.answer(wire(pubsub.ErrTooMany))
+	} else if refusal := pubsub.RefuseEnd(names); refusal != "" {
+		s.answer(wire(refusal))
 		return true
 	}
 	s.w.stats.Commands[cmd.ID]++

@@ -11,12 +11,19 @@ const (
 	MaxDatabases = 16
 
 	slotsPerPartition = Slots / Partitions
+
+	// hashed is how many bytes of a key are hashed: all of one that can exist. A longer one is refused where its
+	// beginning belongs; to hash hundreds of megabytes takes half a second.
+	hashed = 1<<16 - 1
 )
 
 // Slot returns the hash slot of key, as Redis Cluster computes it. If key has a non-empty part
 // between its first '{' and the next '}', only that part is hashed, so that clients can place keys
 // together. Slot only reads key.
 func Slot(key []byte) uint16 {
+	if len(key) > hashed {
+		key = key[:hashed]
+	}
 	open := bytes.IndexByte(key, '{')
 	if open >= 0 {
 		return crc16(hashTag(key, open)) % Slots

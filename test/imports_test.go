@@ -82,8 +82,8 @@ var allowed = map[string][]string{
 		"internal/keyevent", "internal/rdb", "internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape", "ring",
 	},
 	"node/data/sortedsets": {
-		"internal/keyevent", "internal/rdb", "internal/resp", "internal/command", "internal/glob", "node/engine", "node/exec",
-		"node/data/shape", "ring",
+		"internal/keyevent", "internal/rdb", "internal/resp", "internal/command", "internal/glob", "internal/longdouble",
+		"node/engine", "node/exec", "node/data/shape", "ring",
 	},
 	"node/data/sets": {
 		"internal/keyevent", "internal/rdb", "internal/resp", "internal/command", "node/engine", "node/exec", "node/data/shape",
@@ -112,7 +112,7 @@ var allowed = map[string][]string{
 	"proxy/order": {"internal/command", "internal/member", "internal/resp", "internal/tokenlist", "ring"},
 	"proxy": {
 		"internal/cluster", "internal/command", "internal/config", "internal/figures", "internal/hoard", "internal/keyevent",
-		"internal/member", "internal/monitor", "internal/netloop", "internal/pubsub", "internal/resp", "internal/session",
+		"internal/longdouble", "internal/member", "internal/monitor", "internal/netloop", "internal/pubsub", "internal/resp", "internal/session",
 		"internal/tracking", "proxy/order", "proxy/wide", "ring",
 	},
 	"metrics/exporter": {"node", "proxy", "ring", "internal/netloop", "internal/command", "internal/figures"},

@@ -75,6 +75,10 @@ func build(t *table, c *Command) {
 // honest client names that many sections, commands or connections.
 const maxWords = 1024
 
+// maxBytes bounds the arguments of such a request together. Those that load scripts have none, for which loops do
+// nothing, and PUBLISH has its own.
+const maxBytes = 1 << 20
+
 // complete sets the fields that follow from the rest of a row. own is the name by which the row is
 // looked up, flags are those of its top-level row.
 func complete(t *table, c *Command, own string, flags Flags) {

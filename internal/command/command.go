@@ -112,6 +112,21 @@ func (c *Command) ArityOK(n int) bool {
 	return n >= -c.Arity && n <= c.most
 }
 
+// Fits reports whether a request does: its number of words, and their length.
+func (c *Command) Fits(args [][]byte) bool { return c.ArityOK(len(args)) && !c.isTooLong(args) }
+
+// isTooLong reports whether a request without keys has more bytes than a server answers.
+func (c *Command) isTooLong(args [][]byte) bool {
+	if c.most != maxWords || c.placed != 0 || c.Group == scriptingTable.group {
+		return false
+	}
+	bytes := 0
+	for _, a := range args[1:] {
+		bytes += len(a)
+	}
+	return bytes > maxBytes
+}
+
 // Words returns how many words of a request the server reads, by its first two: one more than its row
 // allows, if there is a limit, so that the request is refused. It is a resp.Limits.Words.
 func Words(name, sub []byte) int {
@@ -171,6 +186,8 @@ func resolve(dst []byte, c *Command, args [][]byte) (*Command, []byte) {
 		return nil, appendTooMany(dst, c)
 	case !c.ArityOK(len(args)):
 		return nil, AppendWrongArity(dst, c)
+	case c.isTooLong(args):
+		return nil, appendTooLong(dst, c)
 	}
 	return c, nil
 }

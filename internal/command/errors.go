@@ -58,6 +58,14 @@ func appendTooMany(dst []byte, c *Command) []byte {
 	return strconv.AppendInt(dst, maxWords, 10)
 }
 
+// appendTooLong appends the error text for a call of c with longer arguments than a server answers.
+func appendTooLong(dst []byte, c *Command) []byte {
+	dst = append(dst, "ERR the arguments for '"...)
+	dst = append(dst, c.Name...)
+	dst = append(dst, "' command are too long: a command without keys takes at most "...)
+	return append(strconv.AppendInt(dst, maxBytes, 10), " bytes"...)
+}
+
 // AppendUnknownSub appends the error text for a subcommand that the container
 // does not have. sub is copied from.
 func AppendUnknownSub(dst []byte, container *Command, sub []byte) []byte {

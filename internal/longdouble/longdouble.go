@@ -15,14 +15,14 @@ const (
 	MantissaBits = 64
 	maxExponent  = 16384      // of 2: larger ones are infinite in a long double
 	minExponent  = -16445     // of 2: smaller ones are zero
-	maxText      = 5*1024 - 1 // characters that Redis reads
+	MaxText      = 5*1024 - 1 // characters that Redis reads
 )
 
 // Parse reads a number as C's strtold does, without white space: decimal, or hexadecimal
 // behind 0x. infinite is set for "inf", which Redis accepts as an operand and refuses as a result.
 // text is only read.
 func Parse(text []byte) (f *big.Float, infinite, ok bool) {
-	if len(text) == 0 || len(text) > maxText {
+	if len(text) == 0 || len(text) > MaxText {
 		return nil, false, false
 	}
 	unsigned := text
@@ -65,7 +65,7 @@ func Overflows(f *big.Float) bool {
 
 // isNumber reports whether text is digits, with at most one point among them, and an exponent of at
 // most five digits. A longer exponent is out of range whatever the digits, because text has at most
-// maxText.
+// MaxText.
 func isNumber(text []byte, base int) bool {
 	exponentMark := byte('e')
 	if base == 16 {

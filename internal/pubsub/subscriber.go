@@ -3,6 +3,7 @@ package pubsub
 import (
 	"iter"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/glob"
@@ -88,6 +89,17 @@ func (s *Subscriber) Refuse(kind Kind, names [][]byte) string {
 				return err.Error()
 			}
 		}
+	}
+	return ""
+}
+
+// RefuseEnd returns why the names cannot be unwanted, "" if they can.
+func RefuseEnd(names [][]byte) string {
+	switch {
+	case len(names) > MaxTopics:
+		return ErrTooMany
+	case slices.ContainsFunc(names, func(name []byte) bool { return len(name) > MaxName }):
+		return ErrName
 	}
 	return ""
 }

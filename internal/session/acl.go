@@ -66,10 +66,11 @@ func aclCat(_ *Server, _ *State, args [][]byte, dst []byte) ([]byte, Action) {
 	if len(args) > 3 {
 		return resp.AppendError(dst, command.WrongSubArgs(args)), ActionNone
 	}
-	wanted := "@" + strings.ToLower(string(args[2]))
-	if !slices.Contains(categories, wanted) {
+	at := slices.IndexFunc(categories, func(name string) bool { return command.EqualFold(args[2], name[len("@"):]) })
+	if at < 0 {
 		return resp.AppendError(dst, "ERR Unknown category '"+command.Cut(args[2])+"'"), ActionNone
 	}
+	wanted := categories[at]
 	return about.AppendNames(dst, func(c *command.Command) bool { return slices.Contains(c.Categories(), wanted) }), ActionNone
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -25,12 +26,7 @@ func clientInfo(s *Server, st *State, _ [][]byte, dst []byte) ([]byte, Action) {
 
 // validName reports whether name fits into a field of CLIENT LIST.
 func validName(name []byte) bool {
-	for _, c := range name {
-		if c < '!' || c > '~' {
-			return false
-		}
-	}
-	return len(name) <= maxClientName
+	return len(name) <= maxClientName && !slices.ContainsFunc(name, func(c byte) bool { return c < '!' || c > '~' })
 }
 
 func clientSetName(_ *Server, st *State, args [][]byte, dst []byte) ([]byte, Action) {

@@ -1,6 +1,8 @@
 package hyperloglogs
 
 import (
+	"slices"
+
 	"github.com/dunlin-cache/dunlin/internal/hyperloglog"
 	"github.com/dunlin-cache/dunlin/internal/keyevent"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -18,6 +20,10 @@ func pfAdd(r *exec.Request) {
 	locks := r.LockElements()
 	defer locks.Release()
 	first := locks.First
+	if first == 0 && slices.ContainsFunc(elements, isTooLong) {
+		r.Fail(ErrElementTooLong)
+		return
+	}
 	t, key, ok := locks.At(first)
 	if !ok {
 		locks.Stop(first, locks.Sum)
@@ -53,7 +59,10 @@ func pfAdd(r *exec.Request) {
 	}
 }
 
-// elementsAtOnce returns how many of the elements one run adds: about 0.1 ms, or one that is longer.
+// isTooLong reports whether an element is longer than a member of a set can be: it is hashed under the lock.
+func isTooLong(element []byte) bool { return len(element) > engine.MaxKeyLen }
+
+// elementsAtOnce returns how many of the elements one run adds: about 0.1 ms.
 func elementsAtOnce(elements [][]byte, dense bool) (n int) {
 	most := 128 // a sparse value is read from its beginning for each
 	if dense {

@@ -3,6 +3,8 @@ package sortedsets
 import (
 	"bytes"
 	"math"
+
+	"github.com/dunlin-cache/dunlin/internal/longdouble"
 )
 
 // scores is a range of scores.
@@ -24,6 +26,9 @@ func parseScores(min, max []byte) (s scores, ok bool) {
 func parseBound(text []byte) (score float64, open, ok bool) {
 	if len(text) > 0 && text[0] == '(' {
 		open, text = true, text[1:]
+	}
+	if len(text) > longdouble.MaxText {
+		return 0, open, false
 	}
 	if end := bytes.IndexByte(text, 0); end >= 0 {
 		text = text[:end]

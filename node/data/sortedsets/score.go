@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+
+	"github.com/dunlin-cache/dunlin/internal/longdouble"
 )
 
 // rankOf turns a score into a rank: 8 bytes that are in the order of the scores. The two zeros have
@@ -35,8 +37,12 @@ func ParseScore(text []byte) (score float64, ok bool) {
 }
 
 // parseFloat reads all of a text as strtod does, without spaces. exact is false if it is no number.
-// What is too large becomes infinite, what is too small 0, and both are not exact.
+// What is too large becomes infinite, what is too small 0, and both are not exact. A text of more than
+// longdouble.MaxText bytes is no number: to read hundreds of megabytes of digits takes seconds.
 func parseFloat(text []byte) (f float64, exact bool) {
+	if len(text) > longdouble.MaxText {
+		return math.NaN(), false
+	}
 	if n, ok := smallInt(withoutZeros(text)); ok {
 		return float64(n), true
 	}
