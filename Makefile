@@ -297,10 +297,10 @@ raced-libraries:
 BUSY = -harness.busy
 .PHONY: libraries clusters chaos
 libraries:
-	go test -vet=off -timeout 15m ./test/clients
+	go test -vet=off -timeout 15m ./test/clients $(BUSY)
 clusters:
 	go test -vet=off -skip '$(RACED_CLUSTERS)' -timeout 15m ./test/cluster $(BUSY)
-	go test -vet=off -p 1 -timeout 10m ./test/differential ./test/soak
+	go test -vet=off -p 1 -timeout 10m ./test/differential ./test/soak $(BUSY)
 
 # What faults cost the clients. The tests that the race detector shortens or skips measure more than the others of
 # test/chaos, and run in `measured`, but for the upgrades.
