@@ -50,6 +50,9 @@ WHOLE ?=
 # later is an argument of -skip: the first list, unless WHOLE is set, and the second.
 later = '$(if $(WHOLE),^$$,$(1))$(if $(2),|$(2))'
 
+# Packages that use memory unsafely from one goroutine at a time: checkptr, in `unit`, sees as much of that as the race
+# detector, of which it is a part.
+POINTERS = /(internal/lua|ring)$$
 # Tests of node and proxy that take seconds under the race detector and little time without it: they have one client,
 # or several that take turns, and large values. They run without it and with the tag checked, in `unit`.
 SLOW_RACED = ^Test(BlockedByHold|BlockedFull|ClientListOfMany|CopiesOfLargeValues|DumpOfChangingStream|GatherLarge|HashesReachTheFollower|Histories|LargeCombinations|LargeConditions|ListsReachTheFollower|LowerLimitAnswersSoon|MoveTakesManyElementsAlong|PinnedReplies|PinsEndWithTheirConnection|PopsDoNotPause|RandomKeys|ReadsOfManyStreams|RefusedUploads|Rewrites|RewritesOfBits|RewritesOfNothing|RewriteWithoutMemoryBesideTheOld|ScanLarge|SetsReachTheFollower|SlowReaderIsTold|SlowReadersGiveWay|SlowTransactionSelects|SortedSetsReachTheFollower|StarvedOutput|StreamsRestoredReachTheFollower|StreamWaitersMany|TransactionRepliesAreBounded|UnreadClientLists|UploadCutOff|Uploads|UploadsEvict|WorkPauses|BurstOfLargeReplies|EarlyRepliesAreBounded|FarTooManyEarlyReplies|HalfClosedClientThatStalls|LargeRepliesOfGoneClients|LargeReplyWaitsForItsReader|LongArgumentsAreQueuedInPlace|LongArgumentsOfWideCommands|LongTransaction|LostLargeReply|ManyKeysForASlowReader|ManyKeysWithLongValues|PushesWaitForALongReply)$$
@@ -253,6 +256,7 @@ unit:
 	again=$$($(AGAIN)); files=$$(printf '%s/*_test.go ' $$(cut -d' ' -f2 <<<"$$again")); \
 	  go test -vet=off -p 1 -run "$$($(call unraced,$$files))" -skip '$(SLOW_RACED)|$(ONE_CLIENT)|'$(call later,$(LATER_TOOLS)) \
 	    -timeout 10m $$(cut -d' ' -f1 <<<"$$again")
+	go test -vet=off -p 1 -gcflags=-d=checkptr -short -timeout 10m $$($(CONCURRENT) | grep -E '$(POINTERS)')
 	go test -vet=off -p 1 -tags checked $(LAZILY) -run '$(SLOW_RACED)' -timeout 10m ./node ./proxy
 
 # Tests that measure allocations or load the whole Go tree skip themselves here: they look at -short
@@ -281,7 +285,7 @@ raced-first: raced-built
 raced-second: raced-built
 	$(RACED) $(LAZILY) -skip $(call later,$(SLOW_RACED),$(HALF)) ./node
 raced-others: raced-built # the last one, so that both processors are free
-	$(RACED) $(LAZILY) -p 2 -skip $(call later,$(SLOW_RACED)) $$($(CONCURRENT) | grep -vE '/node$$|/cmd/')
+	$(RACED) $(LAZILY) -p 2 -skip $(call later,$(SLOW_RACED)) $$($(CONCURRENT) | grep -vE '/node$$|/cmd/$(if $(WHOLE),,|$(POINTERS))')
 	$(if $(WHOLE),$(RACED) ./cmd/...)
 
 .PHONY: raced-clusters raced-chaos raced-libraries
