@@ -53,6 +53,10 @@ later = '$(if $(WHOLE),^$$,$(1))$(if $(2),|$(2))'
 # Packages that use memory unsafely from one goroutine at a time: checkptr, in `unit`, sees as much of that as the race
 # detector, of which it is a part.
 POINTERS = /(internal/lua|ring)$$
+# In most tests of node/engine one goroutine does everything. `checked` runs them all; the race detector watches the files
+# in which another one works beside the test.
+TOGETHER = ^\s*go [a-zA-Z]|\.Go\(|[tb]\.(Parallel|RunParallel)|synctest\.|time\.AfterFunc|HugePages
+tests_of = awk '/^func (Test|Fuzz)/ { split($$2, name, "("); printf "%s^%s$$", sep, name[1]; sep = "|" }' $(1)
 # Tests of node and proxy that take seconds under the race detector and little time without it: they have one client,
 # or several that take turns, and large values. They run without it and with the tag checked, in `unit`.
 SLOW_RACED = ^Test(BlockedByHold|BlockedFull|ClientListOfMany|CopiesOfLargeValues|DumpOfChangingStream|GatherLarge|HashesReachTheFollower|Histories|LargeCombinations|LargeConditions|ListsReachTheFollower|LowerLimitAnswersSoon|MoveTakesManyElementsAlong|PinnedReplies|PinsEndWithTheirConnection|PopsDoNotPause|RandomKeys|ReadsOfManyStreams|RefusedUploads|Rewrites|RewritesOfBits|RewritesOfNothing|RewriteWithoutMemoryBesideTheOld|ScanLarge|SetsReachTheFollower|SlowReaderIsTold|SlowReadersGiveWay|SlowTransactionSelects|SortedSetsReachTheFollower|StarvedOutput|StreamsRestoredReachTheFollower|StreamWaitersMany|TransactionRepliesAreBounded|UnreadClientLists|UploadCutOff|Uploads|UploadsEvict|WorkPauses|BurstOfLargeReplies|EarlyRepliesAreBounded|FarTooManyEarlyReplies|HalfClosedClientThatStalls|LargeRepliesOfGoneClients|LargeReplyWaitsForItsReader|LongArgumentsAreQueuedInPlace|LongArgumentsOfWideCommands|LongTransaction|LostLargeReply|ManyKeysForASlowReader|ManyKeysWithLongValues|PushesWaitForALongReply)$$
@@ -285,7 +289,8 @@ raced-first: raced-built
 raced-second: raced-built
 	$(RACED) $(LAZILY) -skip $(call later,$(SLOW_RACED),$(HALF)) ./node
 raced-others: raced-built # the last one, so that both processors are free
-	$(RACED) $(LAZILY) -p 2 -skip $(call later,$(SLOW_RACED)) $$($(CONCURRENT) | grep -vE '/node$$|/cmd/$(if $(WHOLE),,|$(POINTERS))')
+	$(RACED) $(LAZILY) -p 2 -skip $(call later,$(SLOW_RACED)) $$($(CONCURRENT) | grep -vE '/node$$|/cmd/$(if $(WHOLE),,|/node/engine$$|$(POINTERS))')
+	$(if $(WHOLE),,$(RACED) $(LAZILY) -run "$$($(call tests_of,$$(grep -lE '$(TOGETHER)' node/engine/*_test.go)))" ./node/engine)
 	$(if $(WHOLE),$(RACED) ./cmd/...)
 
 .PHONY: raced-clusters raced-chaos raced-libraries
