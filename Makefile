@@ -44,13 +44,35 @@ unraced = awk -f test/unraced.awk $(1) again=1 $(1)
 AGAIN = $(PACKAGES) ! grep -qE '$(ACTS)' "$$dir"/*.go || case "$$($(call unraced,"$$dir"/*_test.go) 2>/dev/null)" in \
   '' | '^()$$') ;; *) echo "$$pkg $$dir";; esac; done
 
-# Of test/cluster and test/clients, under the race detector run the files in which several clients work at once: it
-# would find nothing more in the others, whose tests run without it. WHOLE=1 runs all of them.
+# `make test` leaves out what takes long and seldom finds more. `make test WHOLE=1` runs that as well: before a release.
+# The lists below say what it is. test/makefile_test.go checks that their tests exist.
 WHOLE ?=
-SEVERAL       = ^\s*go [a-zA-Z]|\.Go\(|\.Send\(
-ONE_AT_A_TIME = $(if $(WHOLE),echo /dev/null,grep -LE '$(SEVERAL)' $(1)/*_test.go)
-tests_of = awk '/^func Test/ { split($$2, name, "("); printf "%s^%s$$", sep, name[1]; sep = "|" } END { if (!sep) print "^$$" }' $(1)
-alone    = $(call tests_of,$$($(call ONE_AT_A_TIME,$(1))))
+# later is an argument of -skip: the first list, unless WHOLE is set, and the second.
+later = '$(if $(WHOLE),^$$,$(1))$(if $(2),|$(2))'
+
+# Packages that use memory unsafely from one goroutine at a time: checkptr, in `unit`, sees as much of that as the race
+# detector, of which it is a part.
+POINTERS = /(internal/lua|ring)$$
+# In most tests of node/engine one goroutine does everything. `checked` runs them all; the race detector watches the files
+# in which another one works beside the test.
+TOGETHER = ^\s*go [a-zA-Z]|\.Go\(|[tb]\.(Parallel|RunParallel)|synctest\.|time\.AfterFunc|HugePages
+tests_of = awk '/^func (Test|Fuzz)/ { split($$2, name, "("); printf "%s^%s$$", sep, name[1]; sep = "|" }' $(1)
+# Tests of node and proxy that take seconds under the race detector and little time without it: they have one client,
+# or several that take turns, and large values. They run without it and with the tag checked, in `unit`.
+SLOW_RACED = ^Test(BlockedByHold|BlockedFull|ClientListOfMany|CopiesOfLargeValues|DumpOfChangingStream|GatherLarge|HashesReachTheFollower|Histories|LargeCombinations|LargeConditions|ListsReachTheFollower|LowerLimitAnswersSoon|MoveTakesManyElementsAlong|PinnedReplies|PinsEndWithTheirConnection|PopsDoNotPause|RandomKeys|ReadsOfManyStreams|RefusedUploads|Rewrites|RewritesOfBits|RewritesOfNothing|RewriteWithoutMemoryBesideTheOld|ScanLarge|SetsReachTheFollower|SlowReaderIsTold|SlowReadersGiveWay|SlowTransactionSelects|SortedSetsReachTheFollower|StarvedOutput|StreamsRestoredReachTheFollower|StreamWaitersMany|TransactionRepliesAreBounded|UnreadClientLists|UploadCutOff|Uploads|UploadsEvict|WorkPauses|BurstOfLargeReplies|EarlyRepliesAreBounded|FarTooManyEarlyReplies|HalfClosedClientThatStalls|LargeRepliesOfGoneClients|LargeReplyWaitsForItsReader|LongArgumentsAreQueuedInPlace|LongArgumentsOfWideCommands|LongTransaction|LostLargeReply|ManyKeysForASlowReader|ManyKeysWithLongValues|PushesWaitForALongReply)$$
+# The race detector watches the whole clusters in which most happens at once: clients work while members come and go.
+# The other tests judge behavior and run without it, which takes a quarter of the time.
+RACED_CLUSTERS = ^Test(BlockingMoves|BlockingOrderMoves|CrossSlotElementsKilled|CrossSlotNewKeys|DatabasesWaitAndTell|GoRedisMovesFromADrainedProxy|PinWhileClientsWait|PinWhileClientsWrite|PubSubAtNodesWhileOthersJoinAndLeave|PubSubWhileNodesJoinAndLeave)$$
+RACED_FAULTS   = ^Test(ChaosRandom|Check)$$
+# Tests of the law that ask again what TestTimeLaw asks, which has the worst of every command: in pipelines, of values
+# that are larger still, beside readers, and over connections that end.
+LATER_LAWS = ^TestTimeLawOf(AMillion|Ends|LongElements|Pipelines|Reads)$$
+# Scenarios that test/chaos has as well, with fewer figures. `make scenarios` runs all, in full.
+LATER_SCENARIOS = ^TestScenario(ColdStart|CoordinatorDiesInAMove|CutBetweenNodes|Kill|RollingRestart|Stop)$$
+# The upgrade from the first members that could be upgraded, which has to build them. Others begin with younger ones.
+LATER_UPGRADES = ^TestUpgrade$$
+# A test of the benchmarks.
+LATER_TOOLS = ^TestTables$$
 
 # Tests of node with one client at a time, which change values at random, or in every way, or fill a node. The engine
 # checks every handle (checked); test/differential gives such commands to the binary.
@@ -58,7 +80,7 @@ ONE_CLIENT = ^Test(Hashes|Lists|Sets|SortedSets|Corridor|StreamPayloadsWithRedis
 
 # Only the binary is optimized by its profile. For tests and linters that would compile every package
 # twice, because cmd/dunlin needs its own form of all.
-quick lint unit race checked earlier law portable macos raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries libraries clusters measured: export GOFLAGS += -pgo=off
+quick lint unit race checked earlier law portable macos raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries libraries clusters chaos measured: export GOFLAGS += -pgo=off
 
 GO_FILES = git ls-files --cached --others --exclude-standard -- '*.go'
 
@@ -75,21 +97,22 @@ build: ## build bin/dunlin, a static binary
 	@command -v go >/dev/null || { echo "missing: go 1.26 or newer (https://go.dev/dl)"; exit 1; }
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/dunlin ./cmd/dunlin
 
-# Stages of `make test`. Of TWO and CLUSTERS two targets run at a time, the longest first. Beside them others compute
-# while they wait: those of COMPILES from the beginning of TWO, and those of BESIDE, which measure processor time, from
-# the beginning of CLUSTERS. Those of MEASURED judge how long things take, and run one at a time.
+# Stages of `make test`. Of PARTS and CLUSTERS three targets run at a time, the longest first: whole clusters wait
+# more than they compute. `libraries` waits most, so it runs beside the targets of PARTS, which compute. Beside them
+# others compute while they wait: those of COMPILES from the beginning of PARTS, and those of BESIDE, which measure
+# processor time, from the beginning of CLUSTERS. Those of MEASURED judge how long things take, and run one at a time.
 FIRST    := build lint
-TWO      := raced-first raced-second raced-others unit portable page deployment
-CLUSTERS := raced-clusters libraries raced-chaos clusters raced-libraries
+PARTS    := libraries raced-first raced-second raced-others unit portable page deployment
+CLUSTERS := clusters chaos raced-clusters raced-chaos $(if $(WHOLE),raced-libraries)
 MEASURED := measured
 COMPILES := earlier macos
 BESIDE   := law checked
-JOBS     := 2
+JOBS     := 3
 # With CALM=1 one target runs at a time and none beside, and one package of it: for a second look at tests that failed on
 # a busy machine.
 ifdef CALM
 export GOFLAGS := $(GOFLAGS) -p=1
-TWO      += $(COMPILES) $(BESIDE)
+PARTS    += $(COMPILES) $(BESIDE)
 COMPILES := have
 BESIDE   := have
 JOBS     := 1
@@ -101,9 +124,9 @@ IDLY     = ( $(IDLE); failed=0; $(call STAGE,$(1),-k -j$(JOBS) --output-sync); $
 
 # Whatever fails, the stages after lint run, so that one run shows all that fails.
 .PHONY: test
-test: have ## run every check: vet, linters, unit and end-to-end tests, race detector
+test: have ## vet, linters, unit and end-to-end tests, race detector; WHOLE=1 leaves nothing out, before a release
 	@failed=0; $(foreach stage,$(FIRST),$(call STAGE,$(stage)); $(STOP);) \
-	  $(call IDLY,$(COMPILES)) & compiles=$$!; $(call STAGE,$(TWO),-k -j$(JOBS) --output-sync); \
+	  $(call IDLY,$(COMPILES)) & compiles=$$!; $(call STAGE,$(PARTS),-k -j$(JOBS) --output-sync); \
 	  $(call IDLY,$(BESIDE)) & beside=$$!; \
 	  $(call STAGE,$(CLUSTERS),-k -j$(JOBS) --output-sync); $(call STAGE,$(MEASURED),-k); \
 	  for idly in $$compiles $$beside; do wait $$idly || failed=1; done; \
@@ -235,12 +258,16 @@ unit:
 	go test -vet=off -p 1 -run "$$($(call unraced,node/data/*/*_test.go))" -timeout 10m \
 	  $$(dirname $$(grep -lE 'testing\.Short|AllocsPerRun' node/data/*/*_test.go) | sort -u | sed 's|^|./|')
 	again=$$($(AGAIN)); files=$$(printf '%s/*_test.go ' $$(cut -d' ' -f2 <<<"$$again")); \
-	  go test -vet=off -p 1 -run "$$($(call unraced,$$files))" -skip '$(ONE_CLIENT)' -timeout 10m $$(cut -d' ' -f1 <<<"$$again")
+	  go test -vet=off -p 1 -run "$$($(call unraced,$$files))" -skip '$(SLOW_RACED)|$(ONE_CLIENT)|'$(call later,$(LATER_TOOLS)) \
+	    -timeout 10m $$(cut -d' ' -f1 <<<"$$again")
+	go test -vet=off -p 1 -gcflags=-d=checkptr -short -timeout 10m $$($(CONCURRENT) | grep -E '$(POINTERS)')
+	go test -vet=off -p 1 -tags checked $(LAZILY) -run '$(SLOW_RACED)' -timeout 10m ./node ./proxy
 
 # Tests that measure allocations or load the whole Go tree skip themselves here: they look at -short
 # and at the race detector's build tag. With the tag checked, the engine checks every handle and
 # overwrites freed memory.
 .PHONY: race
+race: WHOLE := 1
 race: raced-first raced-second raced-others raced-clusters raced-chaos raced-libraries
 RACED = CGO_ENABLED=1 go test -vet=off -p 1 -race -tags checked -short -timeout 20m
 
@@ -258,40 +285,50 @@ raced-built:
 	CGO_ENABLED=1 go build -race -tags checked $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...)
 	$(RACED) -run '^$$' ./node
 raced-first: raced-built
-	$(RACED) $(LAZILY) -run '$(HALF)' ./node
+	$(RACED) $(LAZILY) -run '$(HALF)' -skip $(call later,$(SLOW_RACED)) ./node
 raced-second: raced-built
-	$(RACED) $(LAZILY) -skip '$(HALF)' ./node
+	$(RACED) $(LAZILY) -skip $(call later,$(SLOW_RACED),$(HALF)) ./node
 raced-others: raced-built # the last one, so that both processors are free
-	$(RACED) $(LAZILY) -p 2 $$($(CONCURRENT) | grep -vE '/node$$|/cmd/')
-	$(RACED) ./cmd/... # its processes set how often they collect
+	$(RACED) $(LAZILY) -p 2 -skip $(call later,$(SLOW_RACED)) $$($(CONCURRENT) | grep -vE '/node$$|/cmd/$(if $(WHOLE),,|/node/engine$$|$(POINTERS))')
+	$(if $(WHOLE),,$(RACED) $(LAZILY) -run "$$($(call tests_of,$$(grep -lE '$(TOGETHER)' node/engine/*_test.go)))" ./node/engine)
+	$(if $(WHOLE),$(RACED) ./cmd/...)
 
 .PHONY: raced-clusters raced-chaos raced-libraries
 raced-clusters:
-	$(RACED) -skip "$$($(call alone,test/cluster))" ./test/cluster
+	$(RACED) $(if $(WHOLE),,-run '$(RACED_CLUSTERS)') ./test/cluster
 raced-chaos:
-	$(RACED) ./test/chaos ./test/differential
+	$(RACED) $(if $(WHOLE),,-run '$(RACED_FAULTS)') ./test/chaos $(if $(WHOLE),./test/differential)
 raced-libraries:
-	$(RACED) -skip "$$($(call alone,test/clients))" ./test/clients
+	$(RACED) ./test/clients
 
-# Tests of whole clusters that the race detector has not seen, or that it shortens.
-.PHONY: libraries clusters
+# Tests of whole clusters without the race detector. With BUSY members wait for a silent node as long as they do under
+# it: so much else runs that a node may get no processor for 250 ms.
+BUSY = -harness.busy
+.PHONY: libraries clusters chaos
 libraries:
-	go test -vet=off -run "$$($(call unraced,test/clients/*_test.go))|$$($(call alone,test/clients))" -timeout 15m ./test/clients
+	go test -vet=off -timeout 15m ./test/clients $(BUSY)
 clusters:
-	go test -vet=off -run "$$($(call unraced,test/cluster/*_test.go))|$$($(call alone,test/cluster))" -timeout 10m ./test/cluster
-	go test -vet=off -p 1 -run "$$($(call unraced,test/differential/*_test.go))|$$($(call tests_of,test/soak/*_test.go))" -timeout 10m ./test/differential ./test/soak
+	go test -vet=off -skip '$(RACED_CLUSTERS)' -timeout 15m ./test/cluster $(BUSY)
+	go test -vet=off -p 1 -timeout 10m ./test/differential ./test/soak $(BUSY)
 
-# What a node's death or a cut costs the clients. Under the race detector test/chaos runs whole, but for the tests
-# that skip themselves there; without it those run, and test/scenarios does the same to nodes as the others.
+# What faults cost the clients. The tests that the race detector shortens or skips measure more than the others of
+# test/chaos, and run in `measured`, but for the upgrades.
+chaos:
+	go test -vet=off -skip "$$($(call unraced,test/chaos/*_test.go))|"'$(RACED_FAULTS)' -timeout 10m ./test/chaos $(BUSY)
+	go test -vet=off -run '^TestUpgrade' -skip $(call later,$(LATER_UPGRADES)) -timeout 10m ./test/chaos $(BUSY)
+
+# What a node's death or a cut costs the clients: nothing else runs. CHECKED_FOR has time for most kinds of faults;
+# `make check` runs for longer.
+CHECKED_FOR = $(if $(WHOLE),40s,25s)
 .PHONY: measured
 measured:
-	go test -vet=off -run "$$($(call unraced,test/chaos/*_test.go))" -timeout 10m ./test/chaos
-	go test -vet=off -timeout 10m ./test/scenarios
+	go test -vet=off -run "$$($(call unraced,test/chaos/*_test.go))" -skip '^TestUpgrade' -timeout 10m ./test/chaos -check.time $(CHECKED_FOR)
+	go test -vet=off -skip $(call later,$(LATER_SCENARIOS)) -timeout 10m ./test/scenarios
 
-# Compiles the commits from which tests upgrade. Without this the stage of `measured` would wait for it.
+# Compiles the commits from which tests upgrade. Without this the stage of `chaos` would wait for it.
 .PHONY: earlier
 earlier:
-	go test -vet=off -p 1 -run Upgrade -timeout 40m ./test/cluster ./test/chaos -harness.build
+	go test -vet=off -p 1 -run Upgrade -skip $(call later,$(LATER_UPGRADES)) -timeout 40m ./test/cluster ./test/chaos -harness.build
 
 # The engine's tests that use one goroutine, and the nodes' that use one client, in which the race
 # detector would find nothing. With SHORT_RUNS, commands on streams do next to nothing in one run,
@@ -307,7 +344,7 @@ checked:
 # of the locks while big values are made, read, copied, moved and freed.
 .PHONY: law
 law:
-	go test -vet=off -tags checked $(LAZILY) -run '^Test(TimeLaw|LockTimes)' -timeout 30m ./node
+	go test -vet=off -tags checked $(LAZILY) -run '^Test(TimeLaw|LockTimes)' -skip $(call later,$(LATER_LAWS)) -timeout 30m ./node
 
 # The portable form of netloop and its neighbours, for systems other than Linux, is tested here. The tests of
 # cmd/dunlin start nodes and proxies, in one process and in several.

@@ -22,5 +22,6 @@
 //
 // The tests here simulate failures of machines. The checker (TestCheck) uses deeper pipelines and
 // more kinds of commands, and runs longer. Package scenarios does what operators do, and measures
-// it. Both packages measure, so `make test` runs them alone.
+// it. Both packages measure: `make test` runs scenarios alone, and those tests here that a busy
+// machine would disturb.
 package chaos

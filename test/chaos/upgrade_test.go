@@ -47,7 +47,7 @@ func upgrade(t *testing.T, from string, roles ...string) {
 	for _, role := range roles {
 		members = append(members, x.C.ByRole(role)...)
 	}
-	failed := 0
+	failed, begin := 0, time.Now()
 	for i, m := range members {
 		if got := x.Tables.Table().Level; i < len(members)-1 && got != before {
 			x.Violate("the cluster has level %d while %d members are old", got, len(members)-i)
@@ -63,7 +63,7 @@ func upgrade(t *testing.T, from string, roles ...string) {
 		}
 		failed += x.during("upgrade of "+m.ID, m, replace)
 	}
-	if failed > 0 {
+	if failed > 0 && !x.disturbed(begin) {
 		x.Violate("an upgrade in order caused %d errors", failed)
 	}
 	harness.Eventually(t, harness.ReadyTimeout, "the cluster speaks the new level", func() bool { return x.atLevel(ring.Level) })

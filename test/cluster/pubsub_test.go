@@ -119,6 +119,10 @@ func TestPubSubWhileNodesJoinAndLeave(t *testing.T) {
 	publishWhileNodesJoinAndLeave(t, c, c.Proxy(0), c.Proxy(1), c.Node(0), "dunlin_proxy_pubsub_gaps_total")
 }
 
+// publishPace is how often publishWhileNodesJoinAndLeave publishes. As fast as possible would take a processor from
+// others for half a minute, and partitions would move under it no more often.
+const publishPace = 2 * time.Millisecond
+
 // publishWhileNodesJoinAndLeave publishes at one member for a subscriber of another while a node joins and one leaves.
 // gaps is the figure of the subscriber's member that counts them.
 func publishWhileNodesJoinAndLeave(t *testing.T, c *harness.Cluster, from, to, leaves *harness.Member, gaps string) {
@@ -132,13 +136,15 @@ func publishWhileNodesJoinAndLeave(t *testing.T, c *harness.Cluster, from, to, l
 	p := harness.DialWire(t, from.Addr)
 	sent, received := [count]int{}, [count]int{}
 	end, published := make(chan struct{}), make(chan error, 1)
+	pace := time.NewTicker(publishPace)
+	defer pace.Stop()
 	go func() {
 		for turn := 0; ; turn++ {
 			select {
 			case <-end:
 				published <- nil
 				return
-			default:
+			case <-pace.C:
 			}
 			i := turn % count
 			err := p.Write(fmt.Appendf(nil, "PUBLISH c%d %d\r\n", i, sent[i]))

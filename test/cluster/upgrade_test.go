@@ -8,8 +8,9 @@ import (
 	"github.com/dunlin-cache/dunlin/test/harness"
 )
 
-// beforeDatabases is the last commit whose members know database 0 only, and no --cross-slot.
-const beforeDatabases = "bc468581"
+// beforeDatabases is a commit whose members know database 0 only, and no --cross-slot. A test of package chaos upgrades
+// from it as well, so that it is built once.
+const beforeDatabases = "d4d0bac2"
 
 // early are commands that need a level which the cluster has when the last old member is replaced,
 // and with what a proxy that knows them refuses them until then: it sends nothing to a node that

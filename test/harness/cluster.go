@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"slices"
@@ -27,10 +28,12 @@ type StartOptions struct {
 // uses it.
 const levelSettle = 200 * time.Millisecond
 
+var busy = flag.Bool("harness.busy", false, "members wait longer for a silent node, which may get no processor beside other tests")
+
 // nodeTimeout is how long a node may owe replies in silence. The race detector makes everything up to ten
 // times slower.
 func nodeTimeout() time.Duration {
-	if RaceEnabled {
+	if RaceEnabled || *busy {
 		return time.Second
 	}
 	return 250 * time.Millisecond
