@@ -307,7 +307,11 @@ func (p *Proxy) sample(ctx context.Context) {
 			if last := p.cached.Load(); last != nil {
 				s.OpsPerSec = int64(float64(s.CommandsTotal()-last.CommandsTotal()) / now.Sub(last.sampledAt).Seconds())
 			}
+			before := p.HeapMemory()
 			p.cached.Store(&s)
+			if p.cfg.HeapMoved != nil && p.HeapMemory() != before {
+				p.cfg.HeapMoved()
+			}
 		}
 	}
 }

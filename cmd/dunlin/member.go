@@ -189,6 +189,7 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 		Silence:      p.o.nodeTimeout,
 		RelaxedMulti: p.o.multi == relaxedMulti,
 		RelaxedSlots: p.o.crossSlot == relaxedSlots,
+		HeapMoved:    p.memory.look,
 		Buffers:      buffers,
 		PipeBuffers:  p.memory.pipeBuffers(),
 		Wrapper:      p.tls.clients(),
