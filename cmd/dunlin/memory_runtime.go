@@ -7,6 +7,7 @@ import (
 	"runtime/metrics"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/beat"
 	"github.com/dunlin-cache/dunlin/internal/mapping"
 	"github.com/dunlin-cache/dunlin/node"
 )
@@ -69,8 +70,8 @@ func (m *memoryShares) pipeBuffers() int64 {
 
 // run adjusts the shares until ctx ends.
 func (m *memoryShares) run(ctx context.Context) {
-	tick := time.NewTicker(adjustEvery)
-	defer tick.Stop()
+	timer := time.NewTimer(beat.Until(adjustEvery))
+	defer timer.Stop()
 	for {
 		if time.Since(m.looked) >= adjustEvery-lookEvery/2 {
 			m.looked = time.Now()
@@ -78,7 +79,8 @@ func (m *memoryShares) run(ctx context.Context) {
 		}
 		m.adjust()
 		m.watchConnections()
-		if !m.await(ctx, tick.C) {
+		timer.Reset(beat.Until(adjustEvery))
+		if !m.await(ctx, timer.C) {
 			return
 		}
 	}
