@@ -48,7 +48,10 @@ func (l *Loop) wait() int {
 	}
 	l.idle = l.idle || n == 0
 	l.noteGap(ended, timeout)
-	if n > 0 && l.gap <= rawWait {
+	switch {
+	case l.gap > rawWait:
+		l.calm = l.now
+	case n > 0 && l.now-l.calm > rawWait:
 		l.idle = false
 	}
 	if looks {
@@ -74,8 +77,8 @@ func (l *Loop) sleep(timeout time.Duration) (n int, errno unix.Errno) {
 	return n, errno
 }
 
-// rawWait is for how long a loop waits by the raw call, and how soon the next event must follow for
-// a loop to go back to it.
+// rawWait is for how long a loop waits by the raw call. A loop goes back to it when events have followed
+// each other as soon as that, for as long: a few heartbeats at one time leave it idle.
 const rawWait = 2 * time.Millisecond
 
 // poll chooses how to wait. A raw wait that returns no event has lasted for rawWait, or was ended by
