@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/beat"
 	"github.com/dunlin-cache/dunlin/ring"
 	"github.com/dunlin-cache/dunlin/ring/office"
 )
@@ -240,11 +241,11 @@ func (a *Agent) updateSettings() time.Duration {
 	s := &a.settings
 	t := a.Table()
 	if t == nil {
-		return office.Idle
+		return beat.Until(office.Idle)
 	}
 	if s.applied.Load().ID() == t.Settings {
 		s.settled.Store(true)
-		return office.Idle
+		return beat.Until(office.Idle)
 	}
 	next := a.findSettings(t)
 	if next == nil && t.Settings.Version > 0 {
