@@ -91,7 +91,7 @@ func TestGauge(t *testing.T) {
 		t.Error("the system is asked although nobody has looked for an hour")
 	}
 	ga.loops[0].busy -= 20 * time.Millisecond
-	if s := ga.read(now + 20*time.Millisecond); s.Busy < 0.99 || ga.loops[0].thread != g.loops[0].thread.Load() {
-		t.Errorf("busy since then: %+v, by thread %d", s, ga.loops[0].thread)
+	if s := ga.read(now + 20*time.Millisecond); s.Busy < 0.99 {
+		t.Errorf("busy since then: %+v", s)
 	}
 }
