@@ -48,16 +48,22 @@ func (l *Loop) wait() int {
 	}
 	l.idle = l.idle || n == 0
 	l.noteGap(ended, timeout)
+	l.noteEvents(n)
+	if looks {
+		l.polling.learn(l.now - ended)
+	}
+	return n
+}
+
+// noteEvents ends the idleness of a loop whose iterations have been beginning with events soon after each
+// other for long enough.
+func (l *Loop) noteEvents(n int) {
 	switch {
 	case l.gap > rawWait:
 		l.calm = l.now
 	case n > 0 && l.now-l.calm > rawWait:
 		l.idle = false
 	}
-	if looks {
-		l.polling.learn(l.now - ended)
-	}
-	return n
 }
 
 // sleep waits for events, at most for timeout.
