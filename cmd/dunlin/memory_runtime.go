@@ -14,7 +14,7 @@ import (
 
 // memoryShares adjusts the shares of the parts of a process to what changes while it runs: the
 // nodes' limits (CONFIG SET maxmemory), and the part of the Go heap that connections use, which
-// counts towards those limits. Only the goroutine of serve uses it.
+// counts towards those limits. Only the goroutine of serve uses it, but for look.
 type memoryShares struct {
 	loops    int
 	kept     int64           // bytes of free buffers that each loop keeps
