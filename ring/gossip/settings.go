@@ -148,7 +148,7 @@ func (a *Agent) awaitSettings(ctx context.Context, want *ring.Settings) (without
 		s := &a.settings
 		dropped := s.applied.Load() != want && s.proposed.Load() != want && s.named.Load() != want
 		if dropped || !a.tick(ctx) {
-			return without
+			return a.without(want.ID()) // some may have applied it meanwhile
 		}
 	}
 }
