@@ -88,6 +88,7 @@ func (n *Node) chargeConns(bytes, missing int64) bool {
 		return false
 	}
 	n.conns.Add(bytes)
+	n.noteHeap()
 	return true
 }
 
@@ -99,6 +100,7 @@ func (b memberBudget) RefundHeap(bytes, free int64) {
 	if b.n.conns.Add(-bytes); free > 0 {
 		b.n.refundHeap(free)
 	}
+	b.n.noteHeap()
 }
 
 // connFloor returns the floor of each loop's clients.
@@ -127,6 +129,29 @@ func (n *Node) SetMaxMemory(bytes int64) error { return n.setMemory(bytes) }
 
 // HeapMemory returns how much of the Go heap counts towards the limit beside Overhead.
 func (n *Node) HeapMemory() int64 { return n.lists.Load() + n.conns.Load() }
+
+// heapWatch is who wants to know that HeapMemory has changed by a step.
+type heapWatch struct {
+	from, step int64
+	tell       func()
+}
+
+// OnHeapStep has tell called when HeapMemory differs by step bytes or more from what it is now, and
+// again with each change until OnHeapStep is called again. tell must not block: loops call it, which
+// may hold locks of the engine. Any goroutine may call OnHeapStep.
+func (n *Node) OnHeapStep(step int64, tell func()) {
+	n.heapWatch.Store(&heapWatch{n.HeapMemory(), step, tell})
+	n.noteHeap() // what has changed meanwhile
+}
+
+// noteHeap is called after each change of HeapMemory.
+func (n *Node) noteHeap() {
+	if w := n.heapWatch.Load(); w != nil {
+		if more := n.HeapMemory() - w.from; max(more, -more) >= w.step {
+			w.tell()
+		}
+	}
+}
 
 // garbage is memory of the Go heap that nobody uses any more and that stays charged: the runtime may
 // have it until it gets a lower limit. Otherwise values would take its place while it is still there.
@@ -211,12 +236,14 @@ func (b heapBudget) Charge(bytes int64) bool {
 		return false
 	}
 	b.n.lists.Add(bytes)
+	b.n.noteHeap()
 	return true
 }
 
 func (b heapBudget) Refund(bytes int64) {
 	b.n.lists.Add(-bytes)
 	b.n.refundHeap(bytes)
+	b.n.noteHeap()
 }
 
 // StageReply begins a part of a reply, see exec.Gathered.

@@ -146,6 +146,8 @@ type Node struct {
 	turnTime       time.Duration // netloop.TurnTime, but in tests
 	garbage        garbage
 
+	heapWatch atomic.Pointer[heapWatch] // nil: nobody asked
+
 	// Set last by Start; connections that come earlier wait for it.
 	started chan struct{}
 

@@ -50,6 +50,7 @@ type Config struct {
 	// several slots. Most do not read them in one moment.
 	RelaxedSlots bool
 
+	HeapMoved   func()         // called when HeapMemory returns another value than before; nil: nobody asked
 	Buffers     netloop.Budget // what the buffers of clients are charged to; nil: they are only counted
 	PipeBuffers int64          // bytes that the buffers of all pipes may take; 0: 64 MiB
 	PipeBudget  netloop.Budget // what the buffers of pipes are charged to; nil: they are only counted

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/beat"
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/figures"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -292,13 +293,14 @@ func (p *Proxy) sinceReset() *Stats {
 // sample keeps a recent copy of the figures and measures the rate. INFO shows the copy, because a
 // loop answers it and cannot visit the other loops.
 func (p *Proxy) sample(ctx context.Context) {
-	tick := time.NewTicker(sampleEvery)
-	defer tick.Stop()
+	timer := time.NewTimer(beat.Until(sampleEvery))
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
+		case now := <-timer.C:
+			timer.Reset(beat.Until(sampleEvery))
 			s, err := p.Stats()
 			if err != nil {
 				continue // a loop is busy; the sample stays a second older
@@ -307,7 +309,11 @@ func (p *Proxy) sample(ctx context.Context) {
 			if last := p.cached.Load(); last != nil {
 				s.OpsPerSec = int64(float64(s.CommandsTotal()-last.CommandsTotal()) / now.Sub(last.sampledAt).Seconds())
 			}
+			before := p.HeapMemory()
 			p.cached.Store(&s)
+			if p.cfg.HeapMoved != nil && p.HeapMemory() != before {
+				p.cfg.HeapMoved()
+			}
 		}
 	}
 }

@@ -24,7 +24,8 @@ var allowed = map[string][]string{
 	"internal/conversation": {"internal/resp"},
 	"internal/mapping":      {},
 	"internal/boottime":     {},
-	"internal/netloop":      {"internal/boottime", "internal/mapping"},
+	"internal/beat":         {},
+	"internal/netloop":      {"internal/beat", "internal/boottime", "internal/mapping"},
 	"internal/monitor":      {"internal/netloop"},
 	"internal/tlsbridge":    {"internal/lobby"},
 	"internal/certtest":     {},
@@ -50,11 +51,11 @@ var allowed = map[string][]string{
 		"internal/pubsub", "internal/resp", "internal/command", "internal/about", "internal/config", "internal/cluster",
 		"internal/lobby", "internal/tracking",
 	},
-	"node/engine":    {"internal/mapping"},
+	"node/engine":    {"internal/beat", "internal/mapping"},
 	"node/ownership": {"ring"},
 	"ring":           {},
 	"ring/office":    {"ring"},
-	"ring/gossip":    {"internal/boottime", "ring", "ring/office"},
+	"ring/gossip":    {"internal/beat", "internal/boottime", "ring", "ring/office"},
 	"node/replica":   {"internal/member", "internal/resp", "node/ownership", "ring"},
 	"node/exec": {
 		"internal/resp", "internal/netloop", "internal/command", "internal/session", "internal/rdb",
@@ -66,7 +67,7 @@ var allowed = map[string][]string{
 	"node/crew":    {},
 	"node/broker":  {"internal/glob", "internal/keyevent", "internal/pubsub", "node/ownership", "ring"},
 	"node/stream": {
-		"internal/member", "internal/resp", "node/engine", "node/ownership", "node/replica", "ring",
+		"internal/beat", "internal/member", "internal/resp", "node/engine", "node/ownership", "node/replica", "ring",
 	},
 	"node/script":     {"internal/command", "internal/lua", "internal/rdb", "internal/resp"},
 	"node/data/shape": {"node/engine"},
@@ -111,8 +112,9 @@ var allowed = map[string][]string{
 	},
 	"proxy/order": {"internal/command", "internal/member", "internal/resp", "internal/tokenlist", "ring"},
 	"proxy": {
-		"internal/cluster", "internal/command", "internal/config", "internal/figures", "internal/hoard", "internal/keyevent",
-		"internal/longdouble", "internal/member", "internal/monitor", "internal/netloop", "internal/pubsub", "internal/resp", "internal/session",
+		"internal/beat", "internal/cluster", "internal/command", "internal/config", "internal/figures", "internal/hoard",
+		"internal/keyevent", "internal/longdouble", "internal/member", "internal/monitor", "internal/netloop", "internal/pubsub",
+		"internal/resp", "internal/session",
 		"internal/tracking", "proxy/order", "proxy/wide", "ring",
 	},
 	"metrics/exporter": {"node", "proxy", "ring", "internal/netloop", "internal/command", "internal/figures"},
@@ -135,7 +137,7 @@ var allowed = map[string][]string{
 	"cmd/dunlin": {
 		"node", "proxy", "ring", "ring/gossip", "metrics/admin", "metrics/control", "metrics/exporter",
 		"metrics/status", "internal/member", "internal/netloop", "internal/session",
-		"internal/command", "internal/tlsbridge", "internal/mapping",
+		"internal/beat", "internal/command", "internal/tlsbridge", "internal/mapping",
 	},
 	"proxy/wide": {
 		"internal/member", "internal/resp", "internal/command", "internal/cluster", "internal/session", "internal/config",

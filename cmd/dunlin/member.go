@@ -189,6 +189,7 @@ func (p *process) startProxy(ctx context.Context, m memberOptions, buffers netlo
 		Silence:      p.o.nodeTimeout,
 		RelaxedMulti: p.o.multi == relaxedMulti,
 		RelaxedSlots: p.o.crossSlot == relaxedSlots,
+		HeapMoved:    p.memory.look,
 		Buffers:      buffers,
 		PipeBuffers:  p.memory.pipeBuffers(),
 		Wrapper:      p.tls.clients(),
@@ -234,7 +235,7 @@ func (p *process) startAgent(ctx context.Context, self ring.Member, m memberOpti
 	}
 	self.Admin = admin
 	c.Cluster, c.Self, c.Bind, c.Advertise, c.Join = p.o.cluster, self, m.gossip, advertise, m.join
-	if c.LevelSettle = p.o.levelSettle; m.whole {
+	if c.LevelSettle, c.Whole = p.o.levelSettle, m.whole; m.whole {
 		c.LevelSettle = time.Millisecond // no old member can come
 	}
 	c.Secrets, c.Copies, c.Log = p.known.secrets.All(), max(p.o.copies, 1), p.log.With("member", self.ID)

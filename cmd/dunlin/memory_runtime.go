@@ -7,29 +7,33 @@ import (
 	"runtime/metrics"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/beat"
 	"github.com/dunlin-cache/dunlin/internal/mapping"
 	"github.com/dunlin-cache/dunlin/node"
 )
 
 // memoryShares adjusts the shares of the parts of a process to what changes while it runs: the
 // nodes' limits (CONFIG SET maxmemory), and the part of the Go heap that connections use, which
-// counts towards those limits. Only the goroutine of serve uses it.
+// counts towards those limits. Only the goroutine of serve uses it, but for look.
 type memoryShares struct {
-	loops   int
-	kept    int64           // bytes of free buffers that each loop keeps
-	keep    func(bytes int) // has each loop keep so many
-	memory  int64           // bytes; of a proxy alone in its process
-	nodes   []*node.Node
-	proxy   interface{ HeapMemory() int64 }
-	clients clientBuffers // of such a proxy
-	heap    heapLimit
-	looked  time.Time // at the program's pages
-	program int64     // bytes of them that were resident then beyond binaryMemory
+	loops    int
+	kept     int64           // bytes of free buffers that each loop keeps
+	keep     func(bytes int) // has each loop keep so many
+	memory   int64           // bytes; of a proxy alone in its process
+	nodes    []*node.Node
+	proxy    interface{ HeapMemory() int64 }
+	clients  clientBuffers // of such a proxy
+	heap     heapLimit
+	soon     chan struct{} // capacity 1: see look
+	adjusted int64         // counted when the shares were last adjusted
+	looked   time.Time     // at the program's pages
+	program  int64         // bytes of them that were resident then beyond binaryMemory
 }
 
 const (
-	// adjustEvery is how often the shares are adjusted, and lookEvery how often when connections take
-	// or give back lookStep bytes meanwhile: until its limit follows, the runtime collects without end.
+	// adjustEvery is how often the shares are adjusted, and lookEvery the shortest time between two
+	// looks at whether connections have taken or given back lookStep bytes meanwhile: until its limit
+	// follows, the runtime collects without end.
 	adjustEvery = time.Second
 	lookEvery   = adjustEvery / 20
 	lookStep    = 1 << 20
@@ -45,7 +49,10 @@ func newMemoryShares(loops int, kept int64, keep func(bytes int), memory int64) 
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	m := &memoryShares{loops: loops, kept: kept, keep: keep, memory: memory, clients: clientBuffers{most: proxyBuffers(memory)}}
+	m := &memoryShares{
+		loops: loops, kept: kept, keep: keep, memory: memory,
+		clients: clientBuffers{most: proxyBuffers(memory)}, soon: make(chan struct{}, 1),
+	}
 	if os.Getenv("GOMEMLIMIT") == "" { // otherwise the operator has set the limit
 		m.heap = heapLimit{set: func(n int64) { debug.SetMemoryLimit(n) }, collect: debug.FreeOSMemory, use: readHeapUse}
 	}
@@ -63,24 +70,59 @@ func (m *memoryShares) pipeBuffers() int64 {
 
 // run adjusts the shares until ctx ends.
 func (m *memoryShares) run(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
+	timer := time.NewTimer(beat.Until(adjustEvery))
+	defer timer.Stop()
 	for {
-		if time.Since(m.looked) >= adjustEvery-lookEvery/2 { // ticks come a little early or late
+		if time.Since(m.looked) >= adjustEvery-lookEvery/2 {
 			m.looked = time.Now()
 			m.watchProgram(binaryMemory)
 		}
 		m.adjust()
-		for adjusted, looks := m.counted(), adjustEvery/lookEvery; looks > 0; looks-- {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if more := m.counted() - adjusted; max(more, -more) >= lookStep {
-				break
-			}
+		m.watchConnections()
+		timer.Reset(beat.Until(adjustEvery))
+		if !m.await(ctx, timer.C) {
+			return
 		}
+	}
+}
+
+// watchConnections has the nodes report when connections use more or less than now. A proxy reports
+// by itself: see proxy.Config.
+func (m *memoryShares) watchConnections() {
+	m.adjusted = m.counted()
+	for _, n := range m.nodes { // the changes of all nodes may add up to a step
+		n.OnHeapStep(lookStep/int64(len(m.nodes)), m.look)
+	}
+}
+
+// await waits until the shares are to be adjusted again: at the end of a period, or when connections
+// use a step more or less than when watchConnections was called. It returns false if ctx ends before.
+func (m *memoryShares) await(ctx context.Context, end <-chan time.Time) bool {
+	for looked := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-end:
+			return true
+		case <-m.soon:
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(lookEvery - time.Since(looked)): // at once, unless it has just looked
+		}
+		looked = time.Now()
+		if more := m.counted() - m.adjusted; max(more, -more) >= lookStep {
+			return true
+		}
+	}
+}
+
+// look has await look, soon, at what connections use. Any goroutine may call it; it does not block.
+func (m *memoryShares) look() {
+	select {
+	case m.soon <- struct{}{}:
+	default:
 	}
 }
 

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/mapping"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -32,6 +34,7 @@ func (f *fakeHeap) heapLimit() heapLimit {
 func newTestShares(container int64) (*memoryShares, *fakeHeap) {
 	f := &fakeHeap{use: 10 * mib}
 	return &memoryShares{
+		soon:  make(chan struct{}, 1),
 		loops: 1, kept: mostKept, keep: func(int) {}, memory: container, clients: clientBuffers{most: proxyBuffers(container)}, heap: f.heapLimit(),
 	}, f
 }
@@ -275,5 +278,36 @@ func TestSharedBudget(t *testing.T) {
 		if got := outside(n); got != before[i] {
 			t.Errorf("node %d has %d bytes outside, before %d", i, got, before[i])
 		}
+	}
+}
+
+// TestSharesFollowConnectionsSoon: the shares follow a step that connections take or give back before
+// the period is over, and nobody looks for less.
+func TestSharesFollowConnectionsSoon(t *testing.T) {
+	m, _ := newTestShares(0)
+	n, other := testNode(t, gib), testNode(t, gib)
+	m.nodes = append(m.nodes, n, other)
+	for _, n := range m.nodes {
+		m.watchConnections()
+		connections := n.ForMembers().(netloop.HeapBudget)
+		if !connections.ChargeHeap(lookStep/4, lookStep/4) {
+			t.Fatal("a quarter of a step is refused")
+		}
+		if len(m.soon) > 0 {
+			t.Error("it looks for a quarter of a step")
+		}
+		if !connections.ChargeHeap(lookStep, lookStep) {
+			t.Fatal("a step is refused")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if !m.await(ctx, nil) {
+			t.Error("it does not look for a step")
+		}
+		cancel()
+	}
+	m.watchConnections()
+	n.ForMembers().(netloop.HeapBudget).RefundHeap(lookStep, lookStep)
+	if len(m.soon) == 0 {
+		t.Error("it does not look for a step that is given back")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/beat"
 )
 
 // clock is a group's time. It runs with the monotonic clock, so that a step of the system's clock
@@ -41,7 +43,9 @@ const (
 )
 
 func newClock(log *slog.Logger) *clock {
-	c := &clock{log: log, started: time.Now(), minders: make(map[*func() bool]struct{})}
+	now := time.Now()
+	// Loops' timers fire at multiples of their intervals by this clock: so together with others.
+	c := &clock{log: log, started: beat.Before(now), minders: make(map[*func() bool]struct{})}
 	c.offset.Store(c.started.UnixMilli())
 	return c
 }

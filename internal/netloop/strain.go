@@ -62,11 +62,13 @@ func (ga *Gauge) read(now time.Duration) Strain {
 	ga.last = now
 	var s Strain
 	for i, l := range ga.group.loops {
+		if elapsed > 10*gaugePeriod {
+			ga.loops[i] = l.ownTimes()
+			continue
+		}
 		before := ga.loops[i]
 		ga.loops[i] = l.times()
-		if elapsed <= 10*gaugePeriod {
-			s.add(ga.loops[i].since(before), elapsed)
-		}
+		s.add(ga.loops[i].since(before), elapsed)
 	}
 	ga.strain.Store(&s)
 	return s
@@ -74,12 +76,19 @@ func (ga *Gauge) read(now time.Duration) Strain {
 
 // times reads what the loop has done. Any goroutine may call it.
 func (l *Loop) times() loopTimes {
-	t := loopTimes{
-		thread: l.thread.Load(), busy: time.Duration(l.busy.Load()), background: time.Duration(l.background.Load()),
-		looked: time.Duration(l.polling.looked.Load()),
-	}
+	t := l.ownTimes()
+	t.thread = l.thread.Load()
 	t.ran, t.wanted = threadTimes(int(t.thread))
 	return t
+}
+
+// ownTimes is times without the system's figures, for which a file must be read: an idle process is asked
+// for its strain now and then, and only then.
+func (l *Loop) ownTimes() loopTimes {
+	return loopTimes{
+		busy: time.Duration(l.busy.Load()), background: time.Duration(l.background.Load()),
+		looked: time.Duration(l.polling.looked.Load()),
+	}
 }
 
 // since returns what was done since before. Of a loop that has changed its thread, the system's

@@ -87,4 +87,11 @@ func TestGauge(t *testing.T) {
 	if s := busyFor(time.Hour, time.Hour); s != (Strain{}) {
 		t.Errorf("busy for an hour, and never looked at: %+v", s)
 	}
+	if ga.loops[0].thread != 0 {
+		t.Error("the system is asked although nobody has looked for an hour")
+	}
+	ga.loops[0].busy -= 20 * time.Millisecond
+	if s := ga.read(now + 20*time.Millisecond); s.Busy < 0.99 {
+		t.Errorf("busy since then: %+v", s)
+	}
 }

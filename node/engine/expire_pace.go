@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/beat"
+)
 
 // The pace of the sweep. What expires is gone after a round at the latest, and at that pace looking
 // for it takes about 1 % of a processor. Four seconds of patience with each page, to gather more
@@ -44,11 +48,11 @@ func (e *Engine) KeepSwept(stop <-chan struct{}, unixMilli func() int64) {
 			}
 		}
 		last = now
-		pause := sweepTick
+		pause := max(0, sweepTick-time.Since(now))
 		if now.Sub(found) > sweepRest {
-			pause = sweepRest
+			pause = beat.Until(sweepRest)
 		}
-		timer.Reset(max(0, pause-time.Since(now)))
+		timer.Reset(pause)
 	}
 }
 

@@ -77,18 +77,17 @@ func (b *BigWalk) Top() []figures.KeyFigure {
 
 // Run walks over the keys of e until ctx ends. now returns the time in unix milliseconds.
 func (b *BigWalk) Run(ctx context.Context, e *engine.Engine, now func() int64) {
-	for {
-		before := e.Stats().Recorded
-		if !b.walk(ctx, e, now) {
-			return
-		}
-		b.Turn()
-		for e.Stats().Recorded == before {
+	for walked := int64(0); ; b.Turn() { // what was recorded when the last walk began; 0: the engine is empty
+		for e.Stats().Recorded == walked {
 			select {
 			case <-ctx.Done():
 				return
 			case <-time.After(bigRest):
 			}
+		}
+		walked = e.Stats().Recorded
+		if !b.walk(ctx, e, now) {
+			return
 		}
 	}
 }

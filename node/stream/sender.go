@@ -55,7 +55,7 @@ type Sender struct {
 	fills   bool              // it has a snapshot to send
 	anew    []uint16          // partitions with keys that are being sent anew
 	sent    map[uint16]uint64 // by partition: up to which batch keys of it were sent anew
-	last    time.Duration     // when the last batch was made, by the node's clock
+	due     time.Duration     // when the next heartbeat is, by the node's clock
 	cut     time.Duration     // since when there is no connection
 
 	moved atomic.Int64 // bytes of snapshots

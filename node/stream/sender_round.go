@@ -3,6 +3,7 @@ package stream
 import (
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/beat"
 	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/node/engine"
 	"github.com/dunlin-cache/dunlin/node/replica"
@@ -33,7 +34,7 @@ func (s *Sender) round() (wait time.Duration) {
 	room := s.collect()
 	s.collected()
 	if s.made != made {
-		s.last = s.cfg.Monotonic()
+		s.noteSent()
 		s.asleep.Store(false)
 	}
 	if !room {
@@ -43,20 +44,28 @@ func (s *Sender) round() (wait time.Duration) {
 	if s.sending == 0 { // or else the snapshot would be far ahead of what it has cost
 		delay = s.fill()
 	}
-	silence := s.cfg.Monotonic() - s.last
+	left := s.due - s.cfg.Monotonic()
 	switch {
 	case delay == 0:
 		return 0
 	case s.made != made:
 		return min(delay, s.pollPeriod()) // more is likely to come, and then need not wake anybody
-	case silence >= replica.Heartbeat:
+	case left <= 0:
 		s.heartbeat()
 		return 0
 	case !s.asleep.Load():
 		s.asleep.Store(true)
 		return 0 // what was logged before is seen in the next round, what comes later kicks
 	}
-	return min(delay, replica.Heartbeat-silence)
+	return min(delay, left)
+}
+
+// noteSent notes that the receiver has just been sent something. If nothing follows, the heartbeat is
+// due within replica.Heartbeat, at a moment that the idle streams of a process have in common.
+func (s *Sender) noteSent() {
+	const moments = replica.Heartbeat / 2
+	first := beat.Until(moments)
+	s.due = s.cfg.Monotonic() + first + (replica.Heartbeat-first)/moments*moments
 }
 
 // starve waits for acknowledgements, if there is no room in the window, nor memory to widen it.
@@ -75,7 +84,7 @@ func (s *Sender) starve() time.Duration {
 func (s *Sender) heartbeat() {
 	s.shrink()
 	s.batch(nil)
-	s.last = s.cfg.Monotonic()
+	s.noteSent()
 }
 
 // collected tells the machine that everything collected is in batches.

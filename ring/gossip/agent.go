@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"github.com/dunlin-cache/dunlin/internal/beat"
 	"github.com/dunlin-cache/dunlin/internal/boottime"
 	"github.com/dunlin-cache/dunlin/ring"
 	"github.com/dunlin-cache/dunlin/ring/office"
@@ -77,7 +78,10 @@ type Stats struct {
 
 // Start opens the gossip port and starts looking for the other members. It waits for none of them.
 func Start(cfg Config) (*Agent, error) {
-	return start(cfg, func(*Agent, *memberlist.Config) {})
+	return start(cfg, func(*Agent, *memberlist.Config) {
+		// Memberlist's tickers start now, and their intervals are multiples of half the grid.
+		time.Sleep(beat.Until(beat.Grid))
+	})
 }
 
 // start lets tests put a transport of their own into memberlist's configuration, and shorten the

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"github.com/dunlin-cache/dunlin/internal/beat"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
@@ -77,20 +78,21 @@ func (a *Agent) hear(b []byte) {
 func (a *Agent) tell(alive []ring.Member) time.Duration {
 	s := &a.steering
 	own := a.ownAnnouncement()
-	if wait := tellInterval - time.Since(s.lastTold); own.seq == s.toldSeq && wait > 0 {
+	if wait := time.Until(s.tellAt); own.seq == s.toldSeq && wait > 0 {
 		return wait
 	}
-	s.lastTold, s.toldSeq = time.Now(), own.seq
+	next := beat.Until(tellInterval)
+	s.tellAt, s.toldSeq = time.Now().Add(next), own.seq
 	coordinator, ok := ring.Coordinator(alive)
 	if !ok {
-		return tellInterval
+		return next
 	}
 	message := own.encode()
 	for _, to := range a.audience(coordinator.Name()) {
 		// A lost packet is told again; an address that cannot be reached will soon be found dead.
 		_ = a.list.SendToAddress(to, message)
 	}
-	return tellInterval
+	return next
 }
 
 // audience returns all members if this member is the coordinator, otherwise the coordinator.

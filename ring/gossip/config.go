@@ -28,6 +28,8 @@ const (
 	// Memberlist probes more slowly when its own probes fail. Its default of eight makes it blind
 	// for 2 s after two nodes have died at once.
 	awarenessMaxMult = 2
+	// wholeProbeInterval replaces probeInterval if Config.Whole.
+	wholeProbeInterval = 10 * probeInterval
 )
 
 const (
@@ -48,6 +50,8 @@ type Config struct {
 	// Self is this member. Epoch and Issuer are filled in by the Agent. Level is what this build
 	// speaks: ring.Level but in tests.
 	Self ring.Member
+	// Whole says that all members are in this process. None of them dies alone, so they hardly probe each other.
+	Whole bool
 	// Bind is the address of the gossip port, for UDP and TCP; port 0 takes a free one. Advertise
 	// is the address at which others reach the port, if it differs.
 	Bind, Advertise string
@@ -146,6 +150,9 @@ func (c *Config) memberlistConfig() (m *memberlist.Config, err error) {
 	m.Name = c.Self.Name()
 	m.Label = c.Cluster
 	m.ProbeInterval, m.ProbeTimeout = probeInterval, probeTimeout
+	if c.Whole {
+		m.ProbeInterval = wholeProbeInterval
+	}
 	m.SuspicionMult, m.SuspicionMaxTimeoutMult = suspicionMult, suspicionMaxMult
 	m.AwarenessMaxMultiplier = awarenessMaxMult
 	m.GossipInterval = gossipInterval

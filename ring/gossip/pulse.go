@@ -3,6 +3,8 @@ package gossip
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/internal/beat"
 )
 
 // A process that stood still (SIGSTOP, a frozen or suspended machine) does not notice by itself,
@@ -31,16 +33,17 @@ func (p *pulse) begin(clock func() time.Duration) {
 }
 
 func (p *pulse) run(done <-chan struct{}) {
-	tick := time.NewTicker(beatInterval)
-	defer tick.Stop()
+	timer := time.NewTimer(beat.Until(beatInterval))
+	defer timer.Stop()
 	for {
 		select {
 		case <-done:
 			return
-		case <-tick.C:
+		case <-timer.C:
 		}
 		p.ended.Store(p.standstills())
 		p.last.Store(int64(p.clock()))
+		timer.Reset(beat.Until(beatInterval))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/beat"
 	"github.com/dunlin-cache/dunlin/ring"
 	"github.com/dunlin-cache/dunlin/ring/office"
 )
@@ -147,7 +148,7 @@ func (a *Agent) awaitSettings(ctx context.Context, want *ring.Settings) (without
 		s := &a.settings
 		dropped := s.applied.Load() != want && s.proposed.Load() != want && s.named.Load() != want
 		if dropped || !a.tick(ctx) {
-			return without
+			return a.without(want.ID()) // some may have applied it meanwhile
 		}
 	}
 }
@@ -240,11 +241,11 @@ func (a *Agent) updateSettings() time.Duration {
 	s := &a.settings
 	t := a.Table()
 	if t == nil {
-		return office.Idle
+		return beat.Until(office.Idle)
 	}
 	if s.applied.Load().ID() == t.Settings {
 		s.settled.Store(true)
-		return office.Idle
+		return beat.Until(office.Idle)
 	}
 	next := a.findSettings(t)
 	if next == nil && t.Settings.Version > 0 {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/internal/beat"
 	"github.com/dunlin-cache/dunlin/ring"
 	"github.com/dunlin-cache/dunlin/ring/office"
 )
@@ -19,9 +20,9 @@ import (
 
 // steering belongs to the steer loop.
 type steering struct {
-	mind     *office.Machine
-	lastTold time.Time
-	toldSeq  uint64 // of our announcement that was last told
+	mind    *office.Machine
+	tellAt  time.Time // when our announcement is told again
+	toldSeq uint64    // of our announcement that was last told
 }
 
 // officeConfig returns what the decisions depend on.
@@ -80,7 +81,11 @@ func (a *Agent) step() time.Duration {
 		q = mind.Answered(a.clock(time.Now()), a.ask(q))
 		a.obey(mind.Actions())
 	}
-	return min(mind.Wait(), a.tell(a.alive()))
+	wait := mind.Wait()
+	if wait == office.Idle { // nothing is due
+		wait = beat.Until(office.Idle)
+	}
+	return min(wait, a.tell(a.alive()))
 }
 
 // event returns what has happened since the last step.
