@@ -12,7 +12,7 @@ import (
 )
 
 // someWords is how many words of a pattern are replaced in turn.
-const someWords = 12
+const someWords = 6
 
 // wordTurn has room for reading a megabyte. To look at each byte of hugeWord by itself takes 3 ms more.
 const wordTurn = 2 * time.Millisecond
