@@ -29,7 +29,7 @@ const (
 	// no memory before a proxy's pipe or a stream does. Clients' connections, and scripts, leave twice as
 	// much: who sends requests and never ends them does not keep others' commands from being executed.
 	// memberFloor is the part of a floor that members' connections have beside it.
-	memberPart  = 5
+	memberPart  = 8
 	memberFloor = 4
 	// firstBuffer is the smallest buffer, which the first reply takes.
 	firstBuffer = 4 << 10
