@@ -60,7 +60,7 @@ func (r *request) admitSlotCarefully(slot uint16) bool {
 	if r.serves(p) || r.transaction != nil && r.Cmd.OnChannel() && !r.fenced || r.relaysPublish() {
 		return true // another node may have the channel
 	}
-	r.refuse(slot, p)
+	r.turnAway(slot, p)
 	return false
 }
 
@@ -123,7 +123,7 @@ func (r *request) admitKeys(oneSlot bool) bool {
 		// MOVED and are told what is wrong.
 		r.Fail(errCrossSlot)
 	default:
-		r.refuse(uint16(refusing), r.Partitions...)
+		r.turnAway(uint16(refusing), r.Partitions...)
 	}
 	return false
 }

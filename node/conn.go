@@ -30,7 +30,9 @@ type conn struct {
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
 	holdWait *holdWait     // not nil: a request waits for a hold
-	held     exec.Work     // not nil: this executes it, since it is neither in the input nor an upload
+	moveWait *moveWait     // not nil: a request waits for a move
+	inVain   uint64        // the newest epoch in which one waited for too long
+	held     exec.Work     // not nil: this executes what was set aside, since it is neither in the input nor an upload
 	waited   time.Duration // Request.Waited of the request that comes next
 
 	reserved *reserved // not nil: it has reserved partitions for another node's command

@@ -58,9 +58,18 @@ func (r *request) Held(h *engine.Hold) {
 		r.replyWait()
 		r.latchKeys()
 		return
-	case r.Waited >= r.node.holdPatience:
+	case r.Waited >= r.node.holdPatience || !r.setAside():
 		r.Fail(exec.ErrHeld)
 		return
+	}
+	cn.awaitHold(h)
+}
+
+// setAside has a client's request, of which nothing was done yet, wait until its connection goes on. It
+// reports false if the request cannot wait.
+func (r *request) setAside() bool {
+	cn := r.conn
+	switch {
 	case r.Rewrite != nil:
 		cn.held = r.Rewrite.Move()
 	case r.listed != nil:
@@ -76,12 +85,11 @@ func (r *request) Held(h *engine.Hold) {
 		}
 		r.putBack = true
 	default:
-		r.Fail(exec.ErrHeld)
-		return
+		return false
 	}
 	cn.waited = r.Waited
 	cn.pause()
-	cn.awaitHold(h)
+	return true
 }
 
 // holdWait is a connection's place among those that wait for a hold.
@@ -153,6 +161,11 @@ func (cn *conn) goOnAfterHold(ended bool) {
 	if !ended {
 		cn.waited = max(cn.waited, cn.node.holdPatience)
 	}
+	cn.takeUp()
+}
+
+// takeUp executes the request that was set aside.
+func (cn *conn) takeUp() {
 	switch {
 	case cn.held != nil:
 		w := cn.held
@@ -167,9 +180,10 @@ func (cn *conn) goOnAfterHold(ended bool) {
 	}
 }
 
-// dropHeld frees what waits for a hold, of a connection that is closed.
+// dropHeld frees what was set aside, of a connection that is closed.
 func (cn *conn) dropHeld() {
 	cn.leaveHold()
+	cn.leaveMove()
 	if cn.held != nil {
 		cn.held.End()
 		cn.held = nil

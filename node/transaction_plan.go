@@ -112,13 +112,24 @@ func (p *planning) goOn(r *request) {
 			p.x.chargeQueue(r.Heap)
 		}
 		p.later(r)
-	case !p.admitDatabases(r) || p.keyed && !r.admitSlot(p.slot):
-		cn.State.EndTransaction()
-		p.x.end(r.Heap)
+	case !p.admitDatabases(r) || p.keyed && !p.admitSlot(r):
+		if !r.putBack && p.x != nil { // it does not wait for a move
+			cn.State.EndTransaction()
+		}
+		if p.x != nil {
+			p.x.end(r.Heap)
+		}
 	default:
 		p.execute(r)
 	}
 	p.x = nil
+}
+
+// admitSlot is request.admitSlot for what is planned.
+func (p *planning) admitSlot(r *request) bool {
+	r.planned = p
+	defer func() { r.planned = nil }()
+	return r.admitSlot(p.slot)
 }
 
 // execute executes what is planned, unless it waits for the end of somebody's hold.
@@ -287,7 +298,7 @@ func (p *planning) move() *planning {
 	return next
 }
 
-// Run does nothing: a planning waits for its turn, or for the end of a hold.
+// Run does nothing: a planning waits for its turn, for the end of a hold, or for a move.
 func (p *planning) Run(context.Context) {}
 
 // Reply goes on.

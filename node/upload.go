@@ -84,7 +84,7 @@ func (r *request) stage(u *exec.Upload, at int) {
 	key := u.Args[u.Cmd.Values.Key(at)]
 	p := r.Placement.PartitionOf(u.Database, key)
 	switch {
-	case !r.serves(p):
+	case !r.serves(p) && !r.keeps(p):
 		u.Unserved = true
 	case u.Cmd.Values.Elements:
 		v.StageElement(r.node.engine, u.Left)
@@ -113,7 +113,14 @@ func (r *request) endUpload(args [][]byte) {
 			return // it waits for the end of a hold
 		}
 	} else {
+		if plans[u.Cmd.ID].keys == oneKey {
+			r.Upload = u // several keys would be listed, and executed
+		}
 		r.refuseUpload(u)
+		r.Upload = nil
+		if cn.Answering && u.Paused {
+			return // it waits for a move
+		}
 	}
 	cn.dropUpload()
 }

@@ -43,6 +43,7 @@ type worker struct {
 	turns       turns
 	looksUntil  time.Duration               // when the last client that rests behind a look goes on
 	holdQueues  map[*engine.Hold]*list.List // of the connections that wait for a hold
+	moving      list.List                   // of those that wait for a move
 	blocked     allBlocked
 	trier       *trier     // nil: no script was tried lately
 	spareRun    *scriptRun // nil, or one that is used no more
