@@ -64,6 +64,16 @@ func (r *request) admitSlotCarefully(slot uint16) bool {
 	return false
 }
 
+// admitAsked is admitSlot for what another node asks, which waits for no move.
+func (r *request) admitAsked(slot uint16) bool {
+	r.Partition = ring.Partition(slot)
+	if r.serves(r.Partition) {
+		return true
+	}
+	r.refuse(slot, r.Partition)
+	return false
+}
+
 // verdict decides about a command of this connection on p.
 func (r *request) verdict(p uint16) ownership.Verdict { return r.gate().Verdict(r.view, p, r.fenced) }
 

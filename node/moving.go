@@ -2,6 +2,7 @@ package node
 
 import (
 	"container/list"
+	"slices"
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -10,7 +11,7 @@ import (
 )
 
 // While a partition moves, a proxy keeps its clients' requests. A client of Redis Cluster at the nodes
-// gives up after a few redirects or -TRYAGAIN, so a node has its requests wait instead:
+// gives up after a few redirects or -TRYAGAIN, so the nodes have its requests wait:
 //
 //	the owner before                        the next owner
 //	serves                                  MOVED to the owner before
@@ -18,22 +19,31 @@ import (
 //	hears that the next owner obeys it  <── obeys the table: they wait
 //	MOVED to the next owner                 has taken over: serves
 //
-// So at no time do both answer MOVED. A failover that takes longer than moverPatience shows clients
-// TRYAGAIN.
+// So at no time do both answer MOVED, but to a command that was blocked when its partition moved: that
+// is redirected at once. A failover that takes longer than movePatience shows clients TRYAGAIN.
 
-// moverPatience is how long a client's request waits for a move. Behind that, it is refused. Clients
-// mostly wait 2 or 3 s for a reply.
-const moverPatience = time.Second
+const (
+	// movePatience is how long a client's request waits for moves, and before for holds. Clients often
+	// wait no longer than 2 or 3 s for a reply.
+	movePatience = time.Second
+	// movePeriod is how often a loop looks who has waited for that long.
+	movePeriod = movePatience / 20
+	// moveSteps is how many steps a loop looks at those who wait before others have their turn. A request
+	// that goes on takes goOnSteps.
+	moveSteps, goOnSteps = 128, 8
+)
 
-// moveWait is a connection's place among those that wait for a move.
-type moveWait struct {
-	at        *list.Element
-	partition uint16
-	limit     *netloop.Timer
+// moving are the connections of a loop whose requests wait for moves.
+type moving struct {
+	worker *worker
+	queue  list.List      // of *conn
+	left   int            // so many at the front of queue are to be looked at
+	looks  bool           // a turn looks at them
+	timer  *netloop.Timer // nil: none is needed
 }
 
 // isMoving reports whether clients' requests for p wait: this node takes it over, or the next owner may
-// not know of that yet.
+// not know that it does.
 func (n *Node) isMoving(v *ownership.View, p uint16) bool {
 	switch v.Standing[p] {
 	case ownership.Gained:
@@ -44,79 +54,99 @@ func (n *Node) isMoving(v *ownership.View, p uint16) bool {
 	return false
 }
 
-// turnAway refuses a request for keys that this node may not serve now, unless it waits for a move.
+// turnAway has a request for keys that this node may not serve now wait for a move, or refuses it.
+// slot is that of the first such key.
 func (r *request) turnAway(slot uint16, partitions ...uint16) {
 	if !r.awaitMove(ring.Partition(slot)) {
 		r.refuse(slot, partitions...)
 	}
 }
 
-// awaitMove has a client's request wait while p moves. It reports false if the request is refused instead:
-// because it must not begin anew, or because another one has waited in vain since the present table came.
-// Otherwise each command of a pipeline would wait for as long.
+// awaitMove has a client's request wait while p moves. It reports false if the request is to be refused.
+//
+// When a request has waited in vain, those behind it on the connection are refused at once, until the
+// next table: otherwise each command of a pipeline would wait for as long.
 func (r *request) awaitMove(p uint16) bool {
-	cn, w := r.conn, r.worker
+	cn := r.conn
 	switch {
-	case cn.pipe != nil || cn.peer || r.fenced || r.view.Table == nil || !r.node.isMoving(r.view, p):
+	case cn.pipe != nil || cn.peer || r.fenced || !r.node.isMoving(r.view, p):
 		return false
-	case r.transaction != nil || r.Rest != nil || r.Cmd.OnChannel() || cn.inVain == r.view.Epoch():
+	case r.transaction != nil || r.Rest != nil: // it has begun
 		return false
-	case cn.Upload != nil && r.Upload == nil: // it cannot be paused
+	case r.Waited >= r.node.movePatience:
+		cn.inVain = r.view.Epoch()
 		return false
-	case !r.setAside():
+	case cn.inVain == r.view.Epoch() || !r.setAside():
 		return false
 	}
-	w.Count.Waits++
-	wait := &moveWait{at: w.moving.PushBack(cn), partition: p}
-	epoch := r.view.Epoch()
-	wait.limit = w.loop.After(r.node.moverPatience, func() {
-		cn.leaveMove()
-		cn.inVain = epoch
-		cn.takeUp()
-	})
-	cn.moveWait = wait
+	r.worker.Count.Waits++
+	r.worker.moving.add(cn, p)
 	return true
 }
 
-// keeps reports whether a large value for p, which this node does not serve, is kept: its request waits.
-func (r *request) keeps(p uint16) bool {
+// mayServe reports whether a large value for p, which this node does not serve, is kept: its request
+// will wait, and be served here.
+func (r *request) mayServe(p uint16) bool {
 	return r.conn.pipe == nil && !r.conn.peer && !r.fenced && r.view.Standing[p] == ownership.Gained
 }
 
-// leaveMove ends the connection's wait, if it waits for a move.
-func (cn *conn) leaveMove() {
-	if wait := cn.moveWait; wait != nil {
-		cn.worker.moving.Remove(wait.at)
-		wait.limit.Stop()
-		cn.moveWait = nil
+func (m *moving) add(cn *conn, p uint16) {
+	cn.queued = &queuePlace{queue: &m.queue, at: m.queue.PushBack(cn), begun: m.worker.loop.Clock(), moves: p}
+	if m.timer == nil {
+		m.timer = m.worker.loop.After(movePeriod, m.tick)
 	}
 }
 
-// passMoves has those go on whose partitions move no more, in the order in which they came.
-func (w *worker) passMoves() {
-	v := w.node.view.Load()
-	var ready []*conn
-	for at := w.moving.Front(); at != nil; at = at.Next() {
-		if cn := at.Value.(*conn); !w.node.isMoving(v, cn.moveWait.partition) {
-			ready = append(ready, cn)
-		}
+// tick runs from time to time while requests wait.
+func (m *moving) tick() {
+	if m.timer = nil; m.queue.Len() > 0 {
+		m.timer = m.worker.loop.After(movePeriod, m.tick)
+		m.review()
 	}
-	for _, cn := range ready {
-		if cn.moveWait != nil {
-			cn.leaveMove()
-			cn.takeUp()
+}
+
+// review looks at all that wait. Those whose partitions move no more go on, and those who have waited for
+// too long are refused, some in each turn.
+func (m *moving) review() {
+	m.left = m.queue.Len()
+	if m.left > 0 && !m.looks {
+		m.looks = true
+		m.worker.turns.take(m.look)
+	}
+}
+
+func (m *moving) look() {
+	n, now := m.worker.node, m.worker.loop.Clock()
+	view := n.view.Load()
+	m.looks = false
+	for steps := 0; m.left > 0 && m.queue.Len() > 0; m.left-- {
+		if steps >= moveSteps {
+			m.looks = true
+			m.worker.turns.take(m.look)
+			return
 		}
+		steps++
+		at := m.queue.Front()
+		cn := at.Value.(*conn)
+		q := cn.queued
+		if n.isMoving(view, q.moves) && cn.waited+now-q.begun < n.movePatience {
+			m.queue.MoveToBack(at)
+			continue
+		}
+		steps += goOnSteps
+		cn.leaveQueue()
+		cn.takeUp()
 	}
 }
 
 // movesChanged has all loops look who need not wait for a move any more.
 func (n *Node) movesChanged() {
 	for _, w := range n.workers {
-		w.loop.Post(w.passMoves)
+		w.loop.Post(w.moving.review)
 	}
 }
 
-// noteMoves notes what the next view takes from this node: the new owners may not know of it yet.
+// noteMoves notes what the next view takes from this node: the new owners may not know that yet.
 func (n *Node) noteMoves(next *ownership.View) {
 	old := n.view.Load()
 	for p := range uint16(ring.Partitions) {
@@ -129,11 +159,24 @@ func (n *Node) noteMoves(next *ownership.View) {
 	}
 }
 
-// toldOwners notes that the owners of partitions by a table know of it, or that this node does not tell
-// them.
-func (n *Node) toldOwners(t *ring.Table, which func(p uint16, owner string) bool) {
+// noteUntold notes which of the partitions that are handed over have new owners whom this node does not
+// tell: clients do not wait for these.
+func (n *Node) noteUntold(a ownership.HandOver, told []string) {
+	var untold ring.PartitionSet
+	t := a.Next.Table
 	for p := range uint16(ring.Partitions) {
-		if n.unheard[p].Load() && int(t.Owner[p]) < len(t.Nodes) && which(p, t.OwnerOf(p).Name()) {
+		lost := a.Old.Standing[p] != ownership.Foreign
+		if lost && (int(t.Owner[p]) >= len(t.Nodes) || !slices.Contains(told, t.OwnerOf(p).Name())) {
+			untold.Add(p)
+		}
+	}
+	n.noteHeard(&untold)
+}
+
+// noteHeard notes that clients need not wait any more until the new owners of partitions obey the table.
+func (n *Node) noteHeard(set *ring.PartitionSet) {
+	for p := range uint16(ring.Partitions) {
+		if set.Has(p) {
 			n.unheard[p].Store(false)
 		}
 	}

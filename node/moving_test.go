@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -9,18 +10,42 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dunlin-cache/dunlin/node/ownership"
 	"github.com/dunlin-cache/dunlin/ring"
 )
 
-// moving is how many requests wait for a move at the node's only loop.
-func moving(t *testing.T, n *Node) (count int) {
+// waitForMoves is how many requests wait for a move at the node's only loop.
+func waitForMoves(t *testing.T, n *Node) (count int) {
 	t.Helper()
-	onItsLoop(t, n, func(w *worker) { count = w.moving.Len() })
+	onItsLoop(t, n, func(w *worker) { count = w.moving.queue.Len() })
 	return count
 }
 
-// partedTrio is startLeveledTrio with a partition that moves from the first to the second node, whose copy is in
-// sync. Once parted, no node reaches another one anew, until it is not parted any more.
+// gaining is a view in which the partition of a key is still to be taken over.
+func gaining(n *Node, key string) *ownership.View {
+	v := sharedView(n)
+	v.Standing[partitionOf(key)] = ownership.Gained
+	return v
+}
+
+// startGaining starts a node with such a view. Its clients are patient.
+func startGaining(t *testing.T, key string) *Node {
+	t.Helper()
+	n := startBare(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	n.movePatience = time.Hour
+	tellLoops(t, n)
+	setView(n, gaining(n, key))
+	return n
+}
+
+// gain ends the move.
+func gain(n *Node) {
+	setView(n, sharedView(n))
+	n.movesChanged()
+}
+
+// partedTrio is startLeveledTrio with a partition that moves from the first to the second node, whose
+// copy is in sync. Once parted, no node reaches another one anew, until it is not parted any more.
 func partedTrio(t *testing.T) (nodes [3]*Node, moved *ring.Table, key string, parted *atomic.Bool) {
 	t.Helper()
 	parted = new(atomic.Bool)
@@ -38,7 +63,7 @@ func partedTrio(t *testing.T) (nodes [3]*Node, moved *ring.Table, key string, pa
 		c.Group, c.Dialer, c.Memory = newGroup(t, 1), dialer, 256<<20
 	})
 	for _, n := range nodes {
-		n.moverPatience = time.Hour
+		n.movePatience = time.Hour
 		tellLoops(t, n)
 	}
 	p := partitionOf(key)
@@ -49,18 +74,17 @@ func partedTrio(t *testing.T) (nodes [3]*Node, moved *ring.Table, key string, pa
 	return nodes, moved, key, parted
 }
 
-// TestClientsWaitForMoves: at no time of a move do both owners answer MOVED, or one of them TRYAGAIN: the owner before
-// has requests wait until the next one obeys the table, and that one has them wait until it serves.
+// TestClientsWaitForMoves: at no time of a move do both owners answer MOVED, or one of them TRYAGAIN: the
+// owner before has requests wait until the next one obeys the table, and that one until it serves.
 func TestClientsWaitForMoves(t *testing.T) {
-	large := bigValue(300_000, 1)
-	type conversation struct {
+	large, long := bigValue(300_000, 1), bytes.Repeat([]byte("abcdefgh"), 1<<20)
+	for _, test := range []struct {
 		name   string
-		before []string // requests and replies that no move concerns
+		before []string // that no move concerns
 		send   func(c *client, k string)
 		at     int      // of the replies, the one that is MOVED; -1: none is
 		here   []string // the replies of the next owner
-	}
-	for _, test := range []conversation{
+	}{
 		{"a pipeline", nil, func(c *client, k string) {
 			c.sendLines("PING", "SET {"+k+"}a 1", "INCR {"+k+"}a")
 		}, 1, []string{"PONG", "OK", "(integer) 2"}},
@@ -70,9 +94,14 @@ func TestClientsWaitForMoves(t *testing.T) {
 		{"a transaction", nil, func(c *client, k string) {
 			c.sendLines("MULTI", "INCR {"+k+"}t", "EXEC", "PING")
 		}, 2, []string{"OK", "QUEUED", "1) (integer) 1", "PONG"}},
-		{"a long transaction", nil, func(c *client, k string) {
+		{"a transaction of many words", nil, func(c *client, k string) {
 			c.sendLines("MULTI", "DEL"+strings.Repeat(" {"+k+"}l", 2*planAtOnce), "EXEC", "PING")
 		}, 2, []string{"OK", "QUEUED", "1) (integer) 0", "PONG"}},
+		{"a transaction of a long word", nil, func(c *client, k string) {
+			c.sendLines("MULTI")
+			c.sendRaw(bigRequest(t, "SET {"+k+"}h BIG", long))
+			c.sendLines("GETRANGE {"+k+"}h 8000000 8000007", "EXEC", "PING")
+		}, 3, []string{"OK", "QUEUED", "QUEUED", "1) OK\n2) \"abcdefgh\"", "PONG"}},
 		{"a watch", nil, func(c *client, k string) {
 			c.sendLines("WATCH {"+k+"}w", "PING")
 		}, 0, []string{"OK", "PONG"}},
@@ -81,8 +110,21 @@ func TestClientsWaitForMoves(t *testing.T) {
 		}, 0, []string{"(integer) 0"}},
 		{"a large value", nil, func(c *client, k string) {
 			c.sendRaw(bigRequest(t, "SET {"+k+"}v BIG", large))
-			c.send("PING")
-		}, 0, []string{"OK", "PONG"}},
+			c.sendLines("STRLEN {"+k+"}v", "PING")
+		}, 0, []string{"OK", fmt.Sprintf("(integer) %d", len(large)), "PONG"}},
+		{"several large values", nil, func(c *client, k string) {
+			c.sendRaw(bigRequest(t, "MSET {"+k+"}v BIG {"+k+"}w BIG", large))
+			c.sendLines("STRLEN {"+k+"}w", "PING")
+		}, 0, []string{"OK", fmt.Sprintf("(integer) %d", len(large)), "PONG"}},
+		{"a command that blocks", nil, func(c *client, k string) {
+			c.sendLines("BLPOP {"+k+"}q 0.001", "PING")
+		}, 0, []string{"(nil)", "PONG"}},
+		{"a message", nil, func(c *client, k string) {
+			c.sendLines("SPUBLISH {"+k+"}c m", "PING")
+		}, 0, []string{"(integer) 0", "PONG"}},
+		{"a subscription", nil, func(c *client, k string) {
+			c.sendLines("SSUBSCRIBE {" + k + "}c")
+		}, 0, []string{"1) \"ssubscribe\"\n2) \"{KEY}c\"\n3) (integer) 1"}},
 		{"no reply", []string{"CLIENT REPLY SKIP"}, func(c *client, k string) {
 			c.sendLines("SET {"+k+"}s 1", "PING")
 		}, -1, []string{"PONG"}},
@@ -95,17 +137,13 @@ func TestClientsWaitForMoves(t *testing.T) {
 				c := dial(t, n.Addr())
 				c.sendLines(test.before...)
 				test.send(c, key)
+				eventually(t, n.cfg.ID+" has the request wait", func() bool { return waitForMoves(t, n) == 1 })
 				return c
-			}
-			wait := func(n *Node) {
-				t.Helper()
-				eventually(t, n.cfg.ID+" has the request wait", func() bool { return moving(t, n) == 1 })
 			}
 			parted.Store(true)
 			nodes[0].SetTable(table)
 			old := ask(nodes[0])
-			wait(nodes[0])
-			dial(t, nodes[1].Addr()).want("GET "+key, sayMoved+nodes[0].Addr()) // it does not know the table
+			dial(t, nodes[1].Addr()).want("GET "+key, sayMoved+nodes[0].Addr()) // it does not have the table
 			parted.Store(false)
 			for i, want := range test.here {
 				got := old.next()
@@ -119,15 +157,14 @@ func TestClientsWaitForMoves(t *testing.T) {
 			back := altered(table, func(next *ring.Table) { next.Owner[partitionOf(key)] = 0 })
 			nodes[0].SetTable(back)
 			next := ask(nodes[0])
-			wait(nodes[0])
 			parted.Store(false)
 			for i, want := range test.here {
-				if got := next.next(); got != want {
+				if got := next.next(); got != strings.ReplaceAll(want, "KEY", key) {
 					t.Errorf("reply %d of the next owner is %s, want %s", i, got, want)
 				}
 			}
 			for _, n := range nodes {
-				if waiting := moving(t, n); waiting > 0 {
+				if waiting := waitForMoves(t, n); waiting > 0 {
 					t.Errorf("%d requests wait still", waiting)
 				}
 			}
@@ -135,44 +172,172 @@ func TestClientsWaitForMoves(t *testing.T) {
 	}
 }
 
-// TestMovesHaveAnEnd: a request that has waited for a move for too long is refused, those behind it at once, and a
-// client that leaves is forgotten.
+// TestMovesHaveAnEnd: a request that has waited for moves for too long is refused, those behind it at
+// once, until the next table. What was kept for it is freed.
 func TestMovesHaveAnEnd(t *testing.T) {
-	nodes, table, key, parted := partedTrio(t)
-	parted.Store(true)
-	defer parted.Store(false)
-	nodes[1].SetTable(table)
-	leaves, killed := dial(t, nodes[1].Addr()), dial(t, nodes[1].Addr())
-	leaves.send("GET " + key)
-	killed.want("CLIENT SETNAME waits", "OK")
-	killed.send("GET " + key)
-	eventually(t, "both wait", func() bool { return moving(t, nodes[1]) == 2 })
-	other := dial(t, nodes[1].Addr())
-	if list := other.do("CLIENT LIST"); !strings.Contains(list, "name=waits") {
-		t.Errorf("CLIENT LIST has\n%s", list)
+	n := startGaining(t, "k")
+	onItsLoop(t, n, func(w *worker) { n.movePatience = 10 * time.Millisecond })
+	c := dial(t, n.Addr())
+	c.want("GET k", saysTryAgain)
+	onItsLoop(t, n, func(w *worker) { n.movePatience = time.Hour })
+	c.sendLines("INCR k", "GET k", "GET j")
+	for _, want := range []string{saysTryAgain, saysTryAgain, "(nil)"} {
+		if got := c.next(); got != want {
+			t.Errorf("behind it, the reply is %s, want %s", got, want)
+		}
+	}
+	c.wantBig("SET k BIG", bigValue(300_000, 1), saysTryAgain)
+	if st := n.engine.Stats(); st.Staged != 0 {
+		t.Errorf("%d bytes are staged", st.Staged)
+	}
+	v := gaining(n, "k")
+	v.Table.Epoch++
+	setView(n, v)
+	c.send("INCR k")
+	eventually(t, "it waits again", func() bool { return waitForMoves(t, n) == 1 })
+	gain(n)
+	if got := c.next(); got != "(integer) 1" {
+		t.Errorf("INCR answers %s", got)
+	}
+}
+
+// TestPatienceIsForAllMoves: what a request waits for one move after another counts together.
+func TestPatienceIsForAllMoves(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		send func(c *client)
+	}{
+		{"in the input", func(c *client) { c.send("GET {k}") }},
+		{"uploaded", func(c *client) { c.sendRaw(bigRequest(t, "SET {k} BIG", bigValue(300_000, 1))) }},
+		{"listed", func(c *client) { c.send("DEL" + strings.Repeat(" {k}", 5000)) }},
+		{"planned", func(c *client) {
+			c.want("MULTI", "OK")
+			c.want("DEL"+strings.Repeat(" {k}", 2*planAtOnce), "QUEUED")
+			c.send("EXEC")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := startGaining(t, "{k}")
+			c := dial(t, n.Addr())
+			test.send(c)
+			again := func(part time.Duration) { // as if it had waited for so long, and its partition moved anew
+				t.Helper()
+				eventually(t, "it waits", func() bool { return waitForMoves(t, n) == 1 })
+				onItsLoop(t, n, func(w *worker) {
+					cn := w.moving.queue.Front().Value.(*conn)
+					cn.queued.begun -= part
+					cn.leaveQueue()
+					cn.takeUp()
+				})
+			}
+			again(n.movePatience / 2)
+			again(n.movePatience / 2)
+			if got := c.next(); got != saysTryAgain {
+				t.Errorf("the reply is %s", got)
+			}
+			c.want("GET {i}", "(nil)")
+		})
+	}
+}
+
+// TestManyWaitForAMove: they go on, and are refused, in turns, and not all in one.
+func TestManyWaitForAMove(t *testing.T) {
+	const many = 300
+	for want, end := range map[string]func(n *Node){
+		"(nil)": gain,
+		saysTryAgain: func(n *Node) {
+			onItsLoop(t, n, func(w *worker) {
+				for cn := range w.conns {
+					cn.queued.begun -= n.movePatience
+				}
+				w.moving.review()
+			})
+		},
+	} {
+		n := startGaining(t, "k")
+		var clients []*client
+		for range many {
+			c := dial(t, n.Addr())
+			c.send("GET k")
+			clients = append(clients, c)
+		}
+		eventually(t, "all wait", func() bool { return waitForMoves(t, n) == many })
+		before := posted(n)
+		end(n)
+		for _, c := range clients {
+			if got := c.next(); got != want {
+				t.Fatalf("the reply is %s, want %s", got, want)
+			}
+		}
+		if turns := posted(n) - before; turns < many*goOnSteps/moveSteps {
+			t.Errorf("%d requests go on in %d turns", many, turns)
+		}
+	}
+}
+
+// TestWhoWaitsForAMoveMayLeave: a client that waits for a move may disconnect, be killed, be paused, and
+// is listed meanwhile.
+func TestWhoWaitsForAMoveMayLeave(t *testing.T) {
+	n := startGaining(t, "k")
+	other, leaves, killed, paused := dial(t, n.Addr()), dial(t, n.Addr()), dial(t, n.Addr()), dial(t, n.Addr())
+	leaves.sendRaw(bigRequest(t, "SET k BIG", bigValue(300_000, 1)))
+	for name, c := range map[string]*client{"killed": killed, "paused": paused} {
+		c.want("CLIENT SETNAME "+name, "OK")
+		c.send("INCR k")
+	}
+	eventually(t, "all wait", func() bool { return waitForMoves(t, n) == 3 })
+	list := other.do("CLIENT LIST")
+	id := ""
+	for line := range strings.SplitSeq(list, "\n") {
+		if strings.Contains(line, " name=killed ") {
+			id, _, _ = strings.Cut(line[strings.Index(line, "id=")+len("id="):], " ")
+		}
+	}
+	if id == "" || !strings.Contains(list, " name=paused ") {
+		t.Fatalf("CLIENT LIST has\n%s", list)
 	}
 	if err := leaves.conn.(*net.TCPConn).SetLinger(0); err != nil { // so that the node notices
 		t.Fatal(err)
 	}
 	leaves.conn.Close()
-	eventually(t, "one waits", func() bool { return moving(t, nodes[1]) == 1 })
-	onItsLoop(t, nodes[1], func(w *worker) {
-		for cn := range w.conns {
-			if cn.moveWait != nil {
-				cn.Kill()
-			}
-		}
-	})
-	eventually(t, "none waits", func() bool { return moving(t, nodes[1]) == 0 })
+	eventually(t, "two wait", func() bool { return waitForMoves(t, n) == 2 })
+	if st := n.engine.Stats(); st.Staged != 0 {
+		t.Errorf("%d bytes are staged", st.Staged)
+	}
+	other.want("CLIENT KILL ID "+id, "(integer) 1")
+	eventually(t, "one waits", func() bool { return waitForMoves(t, n) == 1 })
+	other.want("CLIENT PAUSE 60000 WRITE", "OK")
+	gain(n)
+	eventually(t, "it waits for the end of the pause", func() bool { return n.session.Blocked() == 1 })
+	other.want("GET k", "(nil)")
+	other.want("CLIENT UNPAUSE", "OK")
+	if got := paused.next(); got != "(integer) 1" {
+		t.Errorf("INCR answers %s", got)
+	}
+}
 
-	onItsLoop(t, nodes[1], func(w *worker) { w.node.moverPatience = 10 * time.Millisecond })
-	c := dial(t, nodes[1].Addr())
-	c.want("GET "+key, saysTryAgain)
-	onItsLoop(t, nodes[1], func(w *worker) { w.node.moverPatience = time.Hour })
-	c.sendLines("INCR "+key, "GET "+key)
-	for range 2 {
-		if got := c.next(); got != saysTryAgain {
-			t.Errorf("behind it, the reply is %s", got)
+// TestDrainWaitsForMoves: a node that drains answers what waits for a move.
+func TestDrainWaitsForMoves(t *testing.T) {
+	n := startGaining(t, "k")
+	c := dial(t, n.Addr())
+	c.sendLines("INCR k", "INCR k")
+	eventually(t, "it waits", func() bool { return waitForMoves(t, n) == 1 })
+	drained := make(chan error, 1)
+	go func() { drained <- n.Drain(t.Context()) }()
+	eventually(t, "it drains", func() bool {
+		conn, err := net.Dial("tcp", n.Addr())
+		if err == nil {
+			conn.Close()
 		}
+		return err != nil
+	})
+	gain(n)
+	for _, want := range []string{"(integer) 1", "(integer) 2"} {
+		if got := c.next(); got != want {
+			t.Errorf("INCR answers %s, want %s", got, want)
+		}
+	}
+	if err := came(t, "Drain returns", drained); err != nil {
+		t.Error(err)
 	}
 }

@@ -287,10 +287,7 @@ func (n *Node) resetLocked(seed uint64) {
 	n.copies.Clear()
 	all := ring.AllPartitions()
 	n.tolds(&all)
-	for p := range n.unheard {
-		n.unheard[p].Store(false)
-	}
-	n.movesChanged()
+	n.noteHeard(&all)
 	n.engine.Reset(seed)
 	n.flushTracking(false)
 }
@@ -359,7 +356,13 @@ func (n *Node) tellLocked(a ownership.Tell) {
 		if _, err := n.handTable(ctx, a.Member, encoded); err != nil {
 			n.log.Debug("the next owner hears of a table by gossip only", "node", a.Member.Name(), "error", err)
 		}
-		n.toldOwners(a.Table, func(_ uint16, owner string) bool { return owner == a.Member.Name() })
+		var heard ring.PartitionSet // or it is out of reach, which must not make clients wait
+		for p := range uint16(ring.Partitions) {
+			if a.Table.OwnerOf(p).Name() == a.Member.Name() {
+				heard.Add(p)
+			}
+		}
+		n.noteHeard(&heard)
 	})
 }
 

@@ -155,7 +155,8 @@ type Node struct {
 	passed atomic.Pointer[ring.Table] // no loop executes under an older one
 	// untold has the partitions that this node has lost, and of which it has not looked yet who listens there.
 	untold [ring.Partitions]atomic.Bool
-	// unheard has the partitions that a table has taken from this node, while their new owner may not have that table.
+	// unheard has the partitions that a table has taken from this node, and whose new owner may not have
+	// that table yet.
 	unheard [ring.Partitions]atomic.Bool
 	agent   atomic.Pointer[TableSource]
 	relays  atomic.Pointer[Relay]
@@ -166,9 +167,9 @@ type Node struct {
 	fenced  atomic.Bool
 	fences  atomic.Uint64 // how often it was fenced
 	// These are the constants, but in tests.
-	holdPatience, moverPatience, topicsPatience, closedLimit time.Duration
-	fence                                                    ownership.Fence
-	quorum                                                   quorum
+	holdPatience, movePatience, topicsPatience, closedLimit time.Duration
+	fence                                                   ownership.Fence
+	quorum                                                  quorum
 
 	clients   atomic.Int64 // connections that count towards MaxClients
 	waiters   atomic.Int64 // commands that wait for keys
@@ -244,7 +245,7 @@ func Start(cfg Config) (*Node, error) {
 		turnTime: netloop.TurnTime,
 		cfg:      cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
-		moverPatience: moverPatience, topicsPatience: topicsPatience, closedLimit: closedLimit, reopens: func() {},
+		movePatience: movePatience, topicsPatience: topicsPatience, closedLimit: closedLimit, reopens: func() {},
 	}
 	n.events.node, n.events.wake = n, make(chan struct{}, 1)
 	n.overhead.Store(cfg.Overhead)

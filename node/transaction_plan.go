@@ -113,12 +113,10 @@ func (p *planning) goOn(r *request) {
 		}
 		p.later(r)
 	case !p.admitDatabases(r) || p.keyed && !p.admitSlot(r):
-		if !r.putBack && p.x != nil { // it does not wait for a move
+		if !cn.Answering { // EXEC is answered; otherwise it waits for a move
 			cn.State.EndTransaction()
 		}
-		if p.x != nil {
-			p.x.end(r.Heap)
-		}
+		p.leave(r)
 	default:
 		p.execute(r)
 	}
@@ -139,11 +137,19 @@ func (p *planning) execute(r *request) {
 	r.planned = p
 	ended := r.transact(p.x)
 	r.planned = nil
-	if ended && p.x != nil {
-		p.x.end(r.Heap)
+	if ended {
+		p.leave(r)
 	}
 	if len(r.Pins) > pins {
 		r.ticketed(start, pins)
+	}
+}
+
+// leave frees the transaction, unless another planning has it, or EXEC will be read again: the commands
+// are then still those of the connection's State.
+func (p *planning) leave(r *request) {
+	if p.x != nil && !r.putBack {
+		p.x.end(r.Heap)
 	}
 }
 
