@@ -20,17 +20,17 @@ import (
 //	MOVED to the next owner                 has taken over: serves
 //
 // So at no time do both answer MOVED, but to a command that was blocked when its partition moved: that
-// is redirected at once. A failover that takes longer than movePatience shows clients TRYAGAIN.
+// is redirected at once. A failover that takes longer than movingPatience shows clients TRYAGAIN.
 
 const (
-	// movePatience is how long a client's request waits for moves, and before for holds. Clients often
+	// movingPatience is how long a client's request waits for moves, and before for holds. Clients often
 	// wait no longer than 2 or 3 s for a reply.
-	movePatience = time.Second
-	// movePeriod is how often a loop looks who has waited for that long.
-	movePeriod = movePatience / 20
-	// moveSteps is how many steps a loop looks at those who wait before others have their turn. A request
+	movingPatience = time.Second
+	// movingPeriod is how often a loop looks who has waited for that long.
+	movingPeriod = movingPatience / 20
+	// movingSteps is how many steps a loop looks at those who wait before others have their turn. A request
 	// that goes on takes goOnSteps.
-	moveSteps, goOnSteps = 128, 8
+	movingSteps, goOnSteps = 128, 8
 )
 
 // moving are the connections of a loop whose requests wait for moves.
@@ -73,7 +73,7 @@ func (r *request) awaitMove(p uint16) bool {
 		return false
 	case r.transaction != nil || r.Rest != nil: // it has begun
 		return false
-	case r.Waited >= r.node.movePatience:
+	case r.Waited >= r.node.movingPatience:
 		cn.inVain = r.view.Epoch()
 		return false
 	case cn.inVain == r.view.Epoch() || !r.setAside():
@@ -93,14 +93,14 @@ func (r *request) mayServe(p uint16) bool {
 func (m *moving) add(cn *conn, p uint16) {
 	cn.queued = &queuePlace{queue: &m.queue, at: m.queue.PushBack(cn), begun: m.worker.loop.Clock(), moves: p}
 	if m.timer == nil {
-		m.timer = m.worker.loop.After(movePeriod, m.tick)
+		m.timer = m.worker.loop.After(movingPeriod, m.tick)
 	}
 }
 
 // tick runs from time to time while requests wait.
 func (m *moving) tick() {
 	if m.timer = nil; m.queue.Len() > 0 {
-		m.timer = m.worker.loop.After(movePeriod, m.tick)
+		m.timer = m.worker.loop.After(movingPeriod, m.tick)
 		m.review()
 	}
 }
@@ -120,7 +120,7 @@ func (m *moving) look() {
 	view := n.view.Load()
 	m.looks = false
 	for steps := 0; m.left > 0 && m.queue.Len() > 0; m.left-- {
-		if steps >= moveSteps {
+		if steps >= movingSteps {
 			m.looks = true
 			m.worker.turns.take(m.look)
 			return
@@ -129,7 +129,7 @@ func (m *moving) look() {
 		at := m.queue.Front()
 		cn := at.Value.(*conn)
 		q := cn.queued
-		if n.isMoving(view, q.moves) && cn.waited+now-q.begun < n.movePatience {
+		if n.isMoving(view, q.moves) && cn.waited+now-q.begun < n.movingPatience {
 			m.queue.MoveToBack(at)
 			continue
 		}

@@ -32,7 +32,7 @@ func gaining(n *Node, key string) *ownership.View {
 func startGaining(t *testing.T, key string) *Node {
 	t.Helper()
 	n := startBare(t, func(c *Config) { c.Group = newGroup(t, 1) })
-	n.movePatience = time.Hour
+	n.movingPatience = time.Hour
 	tellLoops(t, n)
 	setView(n, gaining(n, key))
 	return n
@@ -63,7 +63,7 @@ func partedTrio(t *testing.T) (nodes [3]*Node, moved *ring.Table, key string, pa
 		c.Group, c.Dialer, c.Memory = newGroup(t, 1), dialer, 256<<20
 	})
 	for _, n := range nodes {
-		n.movePatience = time.Hour
+		n.movingPatience = time.Hour
 		tellLoops(t, n)
 	}
 	p := partitionOf(key)
@@ -176,10 +176,10 @@ func TestClientsWaitForMoves(t *testing.T) {
 // once, until the next table. What was kept for it is freed.
 func TestMovesHaveAnEnd(t *testing.T) {
 	n := startGaining(t, "k")
-	onItsLoop(t, n, func(w *worker) { n.movePatience = 10 * time.Millisecond })
+	onItsLoop(t, n, func(w *worker) { n.movingPatience = 10 * time.Millisecond })
 	c := dial(t, n.Addr())
 	c.want("GET k", saysTryAgain)
-	onItsLoop(t, n, func(w *worker) { n.movePatience = time.Hour })
+	onItsLoop(t, n, func(w *worker) { n.movingPatience = time.Hour })
 	c.sendLines("INCR k", "GET k", "GET j")
 	for _, want := range []string{saysTryAgain, saysTryAgain, "(nil)"} {
 		if got := c.next(); got != want {
@@ -230,8 +230,8 @@ func TestPatienceIsForAllMoves(t *testing.T) {
 					cn.takeUp()
 				})
 			}
-			again(n.movePatience / 2)
-			again(n.movePatience / 2)
+			again(n.movingPatience / 2)
+			again(n.movingPatience / 2)
 			if got := c.next(); got != saysTryAgain {
 				t.Errorf("the reply is %s", got)
 			}
@@ -248,7 +248,7 @@ func TestManyWaitForAMove(t *testing.T) {
 		saysTryAgain: func(n *Node) {
 			onItsLoop(t, n, func(w *worker) {
 				for cn := range w.conns {
-					cn.queued.begun -= n.movePatience
+					cn.queued.begun -= n.movingPatience
 				}
 				w.moving.review()
 			})
@@ -269,7 +269,7 @@ func TestManyWaitForAMove(t *testing.T) {
 				t.Fatalf("the reply is %s, want %s", got, want)
 			}
 		}
-		if turns := posted(n) - before; turns < many*goOnSteps/moveSteps {
+		if turns := posted(n) - before; turns < many*goOnSteps/movingSteps {
 			t.Errorf("%d requests go on in %d turns", many, turns)
 		}
 	}

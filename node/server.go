@@ -167,9 +167,9 @@ type Node struct {
 	fenced  atomic.Bool
 	fences  atomic.Uint64 // how often it was fenced
 	// These are the constants, but in tests.
-	holdPatience, movePatience, topicsPatience, closedLimit time.Duration
-	fence                                                   ownership.Fence
-	quorum                                                  quorum
+	holdPatience, movingPatience, topicsPatience, closedLimit time.Duration
+	fence                                                     ownership.Fence
+	quorum                                                    quorum
 
 	clients   atomic.Int64 // connections that count towards MaxClients
 	waiters   atomic.Int64 // commands that wait for keys
@@ -245,7 +245,7 @@ func Start(cfg Config) (*Node, error) {
 		turnTime: netloop.TurnTime,
 		cfg:      cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
-		movePatience: movePatience, topicsPatience: topicsPatience, closedLimit: closedLimit, reopens: func() {},
+		movingPatience: movingPatience, topicsPatience: topicsPatience, closedLimit: closedLimit, reopens: func() {},
 	}
 	n.events.node, n.events.wake = n, make(chan struct{}, 1)
 	n.overhead.Store(cfg.Overhead)
