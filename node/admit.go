@@ -60,7 +60,17 @@ func (r *request) admitSlotCarefully(slot uint16) bool {
 	if r.serves(p) || r.transaction != nil && r.Cmd.OnChannel() && !r.fenced || r.relaysPublish() {
 		return true // another node may have the channel
 	}
-	r.refuse(slot, p)
+	r.turnAway(slot, p)
+	return false
+}
+
+// admitAsked is admitSlot for what another node asks, which waits for no move.
+func (r *request) admitAsked(slot uint16) bool {
+	r.Partition = ring.Partition(slot)
+	if r.serves(r.Partition) {
+		return true
+	}
+	r.refuse(slot, r.Partition)
 	return false
 }
 
@@ -123,7 +133,7 @@ func (r *request) admitKeys(oneSlot bool) bool {
 		// MOVED and are told what is wrong.
 		r.Fail(errCrossSlot)
 	default:
-		r.refuse(uint16(refusing), r.Partitions...)
+		r.turnAway(uint16(refusing), r.Partitions...)
 	}
 	return false
 }

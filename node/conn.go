@@ -29,9 +29,10 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
-	holdWait *holdWait     // not nil: a request waits for a hold
-	held     exec.Work     // not nil: this executes it, since it is neither in the input nor an upload
-	waited   time.Duration // Request.Waited of the request that comes next
+	queued *queuePlace   // not nil: a request waits for a hold, or for a move
+	held   exec.Work     // not nil: executes what was set aside, which is neither in the input nor an upload
+	waited time.Duration // Request.Waited of the request that comes next
+	inVain uint64        // the newest epoch in which a request has waited for a move in vain
 
 	reserved *reserved // not nil: it has reserved partitions for another node's command
 

@@ -39,7 +39,7 @@ type request struct {
 	// next iteration.
 	longEnough bool
 	unused     int           // bytes of the present request, if it is to be read again
-	putBack    bool          // the present request is to be read again, because its partition is held
+	putBack    bool          // the present request is to be read again, because its partition is held or moves
 	spent      time.Duration // what its commands that are not quick have taken of the loop's time
 	tried      time.Duration // how long its scripts were tried
 	compared   int           // what its messages may have cost with patterns, see publish

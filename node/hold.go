@@ -58,15 +58,26 @@ func (r *request) Held(h *engine.Hold) {
 		r.replyWait()
 		r.latchKeys()
 		return
-	case r.Waited >= r.node.holdPatience:
+	case r.Waited >= r.node.holdPatience || !r.setAside():
 		r.Fail(exec.ErrHeld)
 		return
+	}
+	cn.awaitHold(h)
+}
+
+// setAside keeps a client's request, of which nothing was done yet, and stops its connection until takeUp.
+// It reports false if the request cannot wait.
+func (r *request) setAside() bool {
+	cn := r.conn
+	switch {
 	case r.Rewrite != nil:
 		cn.held = r.Rewrite.Move()
 	case r.listed != nil:
 		cn.held = r.listed.move(r)
 	case r.Upload != nil:
 		cn.Upload.Pause(r.Args[len(cn.Upload.Args):])
+	case cn.Upload != nil:
+		return false // its values are not in the input
 	case r.planned != nil && !r.reading:
 		cn.held = r.planned.move()
 	case r.reading:
@@ -76,20 +87,20 @@ func (r *request) Held(h *engine.Hold) {
 		}
 		r.putBack = true
 	default:
-		r.Fail(exec.ErrHeld)
-		return
+		return false
 	}
 	cn.waited = r.Waited
 	cn.pause()
-	cn.awaitHold(h)
+	return true
 }
 
-// holdWait is a connection's place among those that wait for a hold.
-type holdWait struct {
-	queue *list.List // of all of the loop that wait for that hold, in order
+// queuePlace is a connection's place among those of its loop that wait for a hold, or for moves.
+type queuePlace struct {
+	queue *list.List // of all that wait for that hold, in order; or for moves
 	at    *list.Element
-	begun time.Duration // by the loop's clock
-	limit *netloop.Timer
+	begun time.Duration  // by the loop's clock
+	limit *netloop.Timer // of a wait for a hold
+	moves uint16         // the partition, of a wait for a move
 }
 
 // awaitHold has the connection go on when the hold has ended, or when its request has waited for holds
@@ -111,20 +122,24 @@ func (cn *conn) awaitHold(h *engine.Hold) {
 		})
 	}
 	limit := w.loop.After(n.holdPatience-cn.waited, func() {
-		cn.leaveHold()
+		cn.leaveQueue()
 		cn.goOnAfterHold(false)
 	})
-	cn.holdWait = &holdWait{queue: queue, at: queue.PushBack(cn), begun: w.loop.Clock(), limit: limit}
+	cn.queued = &queuePlace{queue: queue, at: queue.PushBack(cn), begun: w.loop.Clock(), limit: limit}
 }
 
-// leaveHold ends the connection's wait, if it waits for a hold.
-func (cn *conn) leaveHold() {
-	if wait := cn.holdWait; wait != nil {
-		cn.waited += max(1, cn.worker.loop.Clock()-wait.begun) // not 0, see isFirst
-		wait.queue.Remove(wait.at)
-		wait.limit.Stop()
-		cn.holdWait = nil
+// leaveQueue ends the connection's wait, if it waits for a hold or a move.
+func (cn *conn) leaveQueue() {
+	q := cn.queued
+	if q == nil {
+		return
 	}
+	cn.waited += max(1, cn.worker.loop.Clock()-q.begun) // not 0, see isFirst
+	q.queue.Remove(q.at)
+	if q.limit != nil {
+		q.limit.Stop()
+	}
+	cn.queued = nil
 }
 
 // passHold has all go on that have waited for the hold. If it has not ended, they are refused.
@@ -133,7 +148,7 @@ func (w *worker) passHold(h *engine.Hold, ended bool) {
 	delete(w.holdQueues, h)
 	for queue.Len() > 0 {
 		cn := queue.Front().Value.(*conn)
-		cn.leaveHold()
+		cn.leaveQueue()
 		cn.goOnAfterHold(ended)
 	}
 }
@@ -153,6 +168,11 @@ func (cn *conn) goOnAfterHold(ended bool) {
 	if !ended {
 		cn.waited = max(cn.waited, cn.node.holdPatience)
 	}
+	cn.takeUp()
+}
+
+// takeUp executes the request that was set aside.
+func (cn *conn) takeUp() {
 	switch {
 	case cn.held != nil:
 		w := cn.held
@@ -167,9 +187,9 @@ func (cn *conn) goOnAfterHold(ended bool) {
 	}
 }
 
-// dropHeld frees what waits for a hold, of a connection that is closed.
+// dropHeld frees what was set aside, of a connection that is closed.
 func (cn *conn) dropHeld() {
-	cn.leaveHold()
+	cn.leaveQueue()
 	if cn.held != nil {
 		cn.held.End()
 		cn.held = nil

@@ -51,7 +51,7 @@ func TestPatienceIsForAllHolds(t *testing.T) {
 			eventually(t, "it waits", func() bool { return waitingFor(t, n, h) == 1 })
 			var next *engine.Hold
 			onItsLoop(t, n, func(w *worker) {
-				waiter(w, h).holdWait.begun -= n.holdPatience // as if it had waited for so long
+				waiter(w, h).queued.begun -= n.holdPatience // as if it had waited for so long
 				h.End()
 				next = holdPartition(n, test.second)
 			})
@@ -75,7 +75,7 @@ func TestPatienceBeforeAndBehindARewrite(t *testing.T) {
 	h := holdPartition(n, "{k}")
 	c.send("SETRANGE {k}long 3000000 x")
 	eventually(t, "it waits", func() bool { return waitingFor(t, n, h) == 1 })
-	onItsLoop(t, n, func(w *worker) { waiter(w, h).holdWait.begun -= n.holdPatience })
+	onItsLoop(t, n, func(w *worker) { waiter(w, h).queued.begun -= n.holdPatience })
 	h.End()
 	eventually(t, "the command has begun", func() (begun bool) {
 		onItsLoop(t, n, func(w *worker) { begun = w.Count.Commands[command.SetRange] == 1 })
@@ -102,7 +102,7 @@ func TestPatienceIsForOneRequest(t *testing.T) {
 	onItsLoop(t, n, func(w *worker) { // as when the time is up
 		cn := waiter(w, h)
 		h.End()
-		cn.leaveHold()
+		cn.leaveQueue()
 		cn.goOnAfterHold(false)
 	})
 	if got := c.next(); got != "(nil)" {

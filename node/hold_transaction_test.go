@@ -72,6 +72,27 @@ func TestSlowTransaction(t *testing.T) {
 	}
 }
 
+// TestHeldTransactionKeepsItsWords: a long word of a transaction that waits for a hold stays where it was
+// read.
+func TestHeldTransactionKeepsItsWords(t *testing.T) {
+	n := startNode(t, func(c *Config) { c.Memory, c.Group = 256<<20, newGroup(t, 1) })
+	h := holdPartition(n, "{k}")
+	c := dial(t, n.Addr())
+	long := bigValue(8<<20, 1)
+	c.want("MULTI", "OK")
+	c.wantBig("SET {k} BIG", long, "QUEUED")
+	c.send("EXEC")
+	eventually(t, "it waits", func() bool { return waitingFor(t, n, h) == 1 })
+	for range 8 { // in these turns the memory would be freed
+		tellLoops(t, n)
+	}
+	h.End()
+	if got := c.next(); got != "1) OK" {
+		t.Errorf("EXEC answers %s", got)
+	}
+	c.wantBig("GET {k}", long, "BIG")
+}
+
 // TestLongTransaction: so many short commands take several slices as well.
 func TestLongTransaction(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })

@@ -75,7 +75,7 @@ func (r *request) lockAsked(
 func (r *request) lockSpread(
 	database uint8, key []byte, admit func(r *request, database uint8) bool,
 ) (t engine.Txn, ok bool) {
-	if r.Database = database; !admit(r, database) || !r.admitSlot(ring.Slot(key)) {
+	if r.Database = database; !admit(r, database) || !r.admitAsked(ring.Slot(key)) {
 		return t, false
 	}
 	return r.Lock()

@@ -277,7 +277,7 @@ func (l *listing) move(r *request) *listing {
 	return next
 }
 
-// Run does nothing: the listing waits for the end of a hold.
+// Run does nothing: the listing waits for the end of a hold, or for a move.
 func (l *listing) Run(context.Context) {}
 
 // Reply executes the request.
@@ -329,7 +329,7 @@ func (r *request) admitListed(oneSlot bool) bool {
 		default:
 			for i, place := range l.partitions {
 				if place == p {
-					r.refuse(r.SlotOf(l.args[l.keys[i]]), l.once...)
+					r.turnAway(r.SlotOf(l.args[l.keys[i]]), l.once...)
 					return false
 				}
 			}

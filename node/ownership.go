@@ -164,6 +164,7 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	n.loses = n.loses || losesSome(n.view.Load(), v)
 	n.following.Obeys(n.view.Load(), v)
 	n.awaitTold(v)
+	n.noteMoves(v)
 	serving := v.Count(ownership.Serving)
 	if serving > 0 {
 		n.hasServed.Store(true)
@@ -176,6 +177,7 @@ func (n *Node) obeyLocked(v *ownership.View) {
 	for _, w := range n.workers {
 		w.loop.Post(w.endTopics)
 	}
+	n.movesChanged()
 }
 
 // discardLocked drops what was handed over of the channels that the next view brings, or begins
@@ -285,6 +287,7 @@ func (n *Node) resetLocked(seed uint64) {
 	n.copies.Clear()
 	all := ring.AllPartitions()
 	n.tolds(&all)
+	n.noteHeard(&all)
 	n.engine.Reset(seed)
 	n.flushTracking(false)
 }
@@ -353,6 +356,13 @@ func (n *Node) tellLocked(a ownership.Tell) {
 		if _, err := n.handTable(ctx, a.Member, encoded); err != nil {
 			n.log.Debug("the next owner hears of a table by gossip only", "node", a.Member.Name(), "error", err)
 		}
+		var heard ring.PartitionSet // or it is out of reach, which must not make clients wait
+		for p := range uint16(ring.Partitions) {
+			if a.Table.OwnerOf(p).Name() == a.Member.Name() {
+				heard.Add(p)
+			}
+		}
+		n.noteHeard(&heard)
 	})
 }
 

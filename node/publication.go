@@ -132,7 +132,7 @@ func publishFor(r *request) {
 		r.Fail(errBadPublish)
 		return
 	}
-	if r.Cmd = c; r.admitSlot(ring.Slot(r.Args[1])) {
+	if r.Cmd = c; r.relaysPublish() || r.admitAsked(ring.Slot(r.Args[1])) {
 		publish(r)
 	}
 }

@@ -138,6 +138,7 @@ func (n *Node) handOverLocked(a ownership.HandOver) {
 	h.addChannels(a.Next.Table, &handed)
 	n.discard(handed.Gone, a.Old.Epoch())
 	n.toldBut(a.Old, &h.channels)
+	n.noteUntold(a, h.heirs)
 	id := n.machine.HandedTo(n.monotonic(), h.heirs)
 	if id == 0 {
 		n.tolds(&h.channels)

@@ -155,18 +155,21 @@ type Node struct {
 	passed atomic.Pointer[ring.Table] // no loop executes under an older one
 	// untold has the partitions that this node has lost, and of which it has not looked yet who listens there.
 	untold [ring.Partitions]atomic.Bool
-	agent  atomic.Pointer[TableSource]
-	relays atomic.Pointer[Relay]
+	// unheard has the partitions that a table has taken from this node, and whose new owner may not have
+	// that table yet.
+	unheard [ring.Partitions]atomic.Bool
+	agent   atomic.Pointer[TableSource]
+	relays  atomic.Pointer[Relay]
 
 	// fenced: serve nothing, see fence.go. It is changed under fenceMu, which is held for moments,
 	// because loops take it.
 	fenceMu sync.Mutex
 	fenced  atomic.Bool
 	fences  atomic.Uint64 // how often it was fenced
-	// holdPatience, topicsPatience and closedLimit are the constants, but in tests.
-	holdPatience, topicsPatience, closedLimit time.Duration
-	fence                                     ownership.Fence
-	quorum                                    quorum
+	// These are the constants, but in tests.
+	holdPatience, movingPatience, topicsPatience, closedLimit time.Duration
+	fence                                                     ownership.Fence
+	quorum                                                    quorum
 
 	clients   atomic.Int64 // connections that count towards MaxClients
 	waiters   atomic.Int64 // commands that wait for keys
@@ -242,7 +245,7 @@ func Start(cfg Config) (*Node, error) {
 		turnTime: netloop.TurnTime,
 		cfg:      cfg, log: cfg.Log, engine: store, strained: strained,
 		started: make(chan struct{}), reserve: lobby.New(memberReserve, memberShare), holdPatience: holdPatience,
-		topicsPatience: topicsPatience, closedLimit: closedLimit, reopens: func() {},
+		movingPatience: movingPatience, topicsPatience: topicsPatience, closedLimit: closedLimit, reopens: func() {},
 	}
 	n.events.node, n.events.wake = n, make(chan struct{}, 1)
 	n.overhead.Store(cfg.Overhead)

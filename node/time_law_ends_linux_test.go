@@ -140,6 +140,8 @@ func (rig *endRig) unrest() (what string) {
 			what = "work that waits for its turn"
 		case len(w.holdQueues) > 0:
 			what = "somebody who waits for a hold"
+		case w.moving.queue.Len() > 0:
+			what = "somebody who waits for a move"
 		case w.held() != rig.used:
 			what = fmt.Sprintf("charges of connections: %d bytes", w.held()-rig.used)
 		}

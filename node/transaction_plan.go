@@ -112,13 +112,22 @@ func (p *planning) goOn(r *request) {
 			p.x.chargeQueue(r.Heap)
 		}
 		p.later(r)
-	case !p.admitDatabases(r) || p.keyed && !r.admitSlot(p.slot):
-		cn.State.EndTransaction()
-		p.x.end(r.Heap)
+	case !p.admitDatabases(r) || p.keyed && !p.admitSlot(r):
+		if !cn.Answering { // EXEC is answered; otherwise it waits for a move
+			cn.State.EndTransaction()
+		}
+		p.leave(r)
 	default:
 		p.execute(r)
 	}
 	p.x = nil
+}
+
+// admitSlot is request.admitSlot for what is planned.
+func (p *planning) admitSlot(r *request) bool {
+	r.planned = p
+	defer func() { r.planned = nil }()
+	return r.admitSlot(p.slot)
 }
 
 // execute executes what is planned, unless it waits for the end of somebody's hold.
@@ -128,11 +137,19 @@ func (p *planning) execute(r *request) {
 	r.planned = p
 	ended := r.transact(p.x)
 	r.planned = nil
-	if ended && p.x != nil {
-		p.x.end(r.Heap)
+	if ended {
+		p.leave(r)
 	}
 	if len(r.Pins) > pins {
 		r.ticketed(start, pins)
+	}
+}
+
+// leave frees the transaction, unless another planning has it, or EXEC will be read again: the commands
+// are then still those of the connection's State.
+func (p *planning) leave(r *request) {
+	if p.x != nil && !r.putBack {
+		p.x.end(r.Heap)
 	}
 }
 
@@ -287,7 +304,7 @@ func (p *planning) move() *planning {
 	return next
 }
 
-// Run does nothing: a planning waits for its turn, or for the end of a hold.
+// Run does nothing: a planning waits for its turn, for the end of a hold, or for a move.
 func (p *planning) Run(context.Context) {}
 
 // Reply goes on.

@@ -84,7 +84,7 @@ func (r *request) stage(u *exec.Upload, at int) {
 	key := u.Args[u.Cmd.Values.Key(at)]
 	p := r.Placement.PartitionOf(u.Database, key)
 	switch {
-	case !r.serves(p):
+	case !r.serves(p) && !r.mayServe(p):
 		u.Unserved = true
 	case u.Cmd.Values.Elements:
 		v.StageElement(r.node.engine, u.Left)
@@ -109,13 +109,12 @@ func (r *request) endUpload(args [][]byte) {
 		r.Upload = u
 		r.dispatch()
 		r.Upload = nil
-		if cn.Answering && u.Paused {
-			return // it waits for the end of a hold
-		}
 	} else {
 		r.refuseUpload(u)
 	}
-	cn.dropUpload()
+	if !cn.Answering || !u.Paused { // otherwise it waits for the end of a hold, or for a move
+		cn.dropUpload()
+	}
 }
 
 // refuseUpload answers a request whose value was thrown away because a key was not served.
@@ -123,12 +122,17 @@ func (r *request) refuseUpload(u *exec.Upload) {
 	if p := r.conn.pipe; p != nil {
 		p.actor = 0 // DUNLIN AS was about this request
 	}
-	if r.Cmd = u.Cmd; !r.admit(plans[u.Cmd.ID].keys) {
+	keys := plans[u.Cmd.ID].keys
+	if keys == oneKey || !r.conn.listsLater(u.Cmd, len(r.Args)) {
+		r.Upload = u // it may wait for a move; what is listed first would be executed behind that
+		defer func() { r.Upload = nil }()
+	}
+	if r.Cmd = u.Cmd; !r.admit(keys) {
 		return
 	}
 	// It is served by now, but the value is gone.
 	r.replyWait()
-	if plans[u.Cmd.ID].keys == oneKey {
+	if keys == oneKey {
 		r.latch(r.Partition)
 	} else {
 		r.latch(r.Partitions...)

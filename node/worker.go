@@ -43,6 +43,7 @@ type worker struct {
 	turns       turns
 	looksUntil  time.Duration               // when the last client that rests behind a look goes on
 	holdQueues  map[*engine.Hold]*list.List // of the connections that wait for a hold
+	moving      moving
 	blocked     allBlocked
 	trier       *trier     // nil: no script was tried lately
 	spareRun    *scriptRun // nil, or one that is used no more
@@ -74,7 +75,7 @@ func newWorker(n *Node, l *netloop.Loop) *worker {
 	w.request.node, w.request.worker = n, w
 	n.equip(&w.request.Request, &w.Worker)
 	w.request.Host, w.request.Keyspace = &w.request, &w.request
-	w.blocked.worker = w
+	w.blocked.worker, w.moving.worker = w, w
 	w.tracking.table.Heap, w.tracking.table.Post = heapBudget{n}, l.Post
 	w.ahead.args = make([][]byte, 0, exec.MaxAhead*resp.MaxSmall)
 	return w

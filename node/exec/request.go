@@ -57,7 +57,7 @@ type Request struct {
 	Rest      *Rest    // not nil: the command goes on from where it has stopped
 	Partition uint16   // of the key, for commands of a single key or slot
 
-	// Waited is how long the command has waited for the ends of others' holds.
+	// Waited is how long the command has waited for the ends of others' holds, and for moves.
 	Waited time.Duration
 
 	// Keys and Partitions are set for commands of several keys: the positions of the keys in Args,

@@ -22,7 +22,7 @@ type Upload struct {
 	Came     int // bytes of all values that have arrived
 	// Unserved: a value was discarded because the node did not serve its partition when it began.
 	Unserved bool
-	// Paused: the request has arrived, but CLIENT PAUSE or a hold delays it.
+	// Paused: the request has arrived, but CLIENT PAUSE, a hold or a move delays it.
 	Paused bool
 }
 
