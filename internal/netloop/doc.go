@@ -88,11 +88,11 @@
 // reach a waiting thread only by a signal: after EINTR the loop yields, because the garbage
 // collector may be waiting for it.
 //
-// A loop is idle when a raw wait has lasted for 2 ms, or was interrupted, and until events follow each
-// other within 2 ms, for more than 2 ms. An idle loop waits as a goroutine, through Go's poller: it holds
-// no thread, and the runtime's monitor sleeps. While a thread is in a system call instead, the monitor
-// looks after it up to sixty times. Heartbeats of other members, one by one or together, leave a loop idle.
-// Timers with the same period are due together (see Loop.Every).
+// A loop is idle when a raw wait has lasted for 2 ms, or was interrupted, and until an event follows
+// the one before within 2 ms. An idle loop waits as a goroutine, through Go's poller: it holds no
+// thread, and the runtime's monitor sleeps. While a thread is in a system call instead, the monitor
+// looks after it up to sixty times. Heartbeats of other members, one by one, leave a loop idle. Timers
+// with the same period are due together (see Loop.Every).
 //
 // With Config.BusyPoll a loop looks for events for a while before it waits (busypoll.go). What comes
 // meanwhile wakes no thread.

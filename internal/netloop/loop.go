@@ -74,9 +74,8 @@ type Loop struct {
 	gap       time.Duration // between the starts of the last two iterations
 	stats     LoopStats
 	polling   busyPoll
-	idle      bool          // events do not follow each other soon: see poll
-	calm      time.Duration // when an iteration last began later than rawWait after the one before
-	rawOnly   bool          // tests: always wait by the raw call
+	idle      bool // events do not follow each other soon: see poll
+	rawOnly   bool // tests: always wait by the raw call
 	stop      bool
 
 	// Written by the loop only, and read by a Gauge now and then.

@@ -48,22 +48,13 @@ func (l *Loop) wait() int {
 	}
 	l.idle = l.idle || n == 0
 	l.noteGap(ended, timeout)
-	l.noteEvents(n)
+	if n > 0 && l.gap <= rawWait {
+		l.idle = false
+	}
 	if looks {
 		l.polling.learn(l.now - ended)
 	}
 	return n
-}
-
-// noteEvents ends the idleness of a loop whose iterations have been beginning with events soon after each
-// other for long enough.
-func (l *Loop) noteEvents(n int) {
-	switch {
-	case l.gap > rawWait:
-		l.calm = l.now
-	case n > 0 && l.now-l.calm > rawWait:
-		l.idle = false
-	}
 }
 
 // sleep waits for events, at most for timeout.
@@ -83,8 +74,8 @@ func (l *Loop) sleep(timeout time.Duration) (n int, errno unix.Errno) {
 	return n, errno
 }
 
-// rawWait is for how long a loop waits by the raw call. A loop goes back to it when events have followed
-// each other as soon as that, for as long: a few heartbeats at one time leave it idle.
+// rawWait is for how long a loop waits by the raw call, and how soon the next event must follow for
+// a loop to go back to it.
 const rawWait = 2 * time.Millisecond
 
 // poll chooses how to wait. A raw wait that returns no event has lasted for rawWait, or was ended by
