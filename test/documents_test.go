@@ -53,7 +53,7 @@ func TestDocuments(t *testing.T) {
 			}
 		}
 		for _, test := range testName.FindAllString(text, -1) {
-			if !tree.tests[test] {
+			if len(tree.tests[test]) == 0 {
 				t.Errorf("%s names %s, which does not exist", name, test)
 			}
 		}
@@ -63,15 +63,15 @@ func TestDocuments(t *testing.T) {
 // sourceTree is what documents can name. Its paths have slashes and begin at the top of the
 // repository.
 type sourceTree struct {
-	documents map[string]string // texts by path
-	tests     map[string]bool   // names of tests, benchmarks and fuzz targets
-	targets   map[string]bool   // of the Makefile
+	documents map[string]string   // texts by path
+	tests     map[string][]string // the folders of tests, benchmarks and fuzz targets, by name
+	targets   map[string]bool     // of the Makefile
 }
 
 // readTree reads the documents, the names of all tests, and the targets of make.
 func readTree(t *testing.T) *sourceTree {
 	t.Helper()
-	tree := &sourceTree{documents: map[string]string{}, tests: map[string]bool{}, targets: map[string]bool{}}
+	tree := &sourceTree{documents: map[string]string{}, tests: map[string][]string{}, targets: map[string]bool{}}
 	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -96,7 +96,8 @@ func readTree(t *testing.T) *sourceTree {
 			return nil
 		}
 		for _, m := range testDeclaration.FindAllSubmatch(text, -1) {
-			tree.tests[string(m[1])] = true
+			name := string(m[1])
+			tree.tests[name] = append(tree.tests[name], strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), "../"))
 		}
 		return nil
 	})
