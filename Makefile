@@ -288,8 +288,8 @@ raced-first: raced-built
 	$(RACED) $(LAZILY) -run '$(HALF)' -skip $(call later,$(SLOW_RACED)) ./node
 raced-second: raced-built
 	$(RACED) $(LAZILY) -skip $(call later,$(SLOW_RACED),$(HALF)) ./node
-raced-others: raced-built # the last one, so that both processors are free
-	$(RACED) $(LAZILY) -p 2 -skip $(call later,$(SLOW_RACED)) $$($(CONCURRENT) | grep -vE '/node$$|/cmd/$(if $(WHOLE),,|/node/engine$$|$(POINTERS))')
+raced-others: raced-built
+	$(RACED) $(LAZILY) -skip $(call later,$(SLOW_RACED)) $$($(CONCURRENT) | grep -vE '/node$$|/cmd/$(if $(WHOLE),,|/node/engine$$|$(POINTERS))')
 	$(if $(WHOLE),,$(RACED) $(LAZILY) -run "$$($(call tests_of,$$(grep -lE '$(TOGETHER)' node/engine/*_test.go)))" ./node/engine)
 	$(if $(WHOLE),$(RACED) ./cmd/...)
 
