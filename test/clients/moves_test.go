@@ -66,7 +66,7 @@ func TestMovesShowClusterClientsNoError(t *testing.T) {
 	progress := func() {
 		t.Helper()
 		from := done.Load()
-		harness.Eventually(t, harness.ReadyTimeout, "the clients go on", func() bool { return done.Load() > from+10_000 })
+		harness.Eventually(t, harness.ReadyTimeout, "the clients go on", func() bool { return done.Load() > from+3000 })
 	}
 	progress()
 	c.Node(2).Start()
