@@ -121,8 +121,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	listConfig.Delegate, listConfig.Events, listConfig.Alive = d, d, d
 	listConfig.Logger = memberlistLogger(a.ctx, cfg.Log, &a.strangers)
 	adapt(a, listConfig)
-	a.list, err = memberlist.Create(listConfig)
-	if err != nil {
+	if err = a.open(listConfig); err != nil {
 		a.cancel()
 		return nil, fmt.Errorf("cannot open gossip port %q: %w", cfg.Bind, err)
 	}
@@ -138,6 +137,23 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	a.loops.Go(func() { a.notify.run(a.ctx.Done()) })
 	poke(a.wake)
 	return a, nil
+}
+
+// open opens the gossip port, unless cfg has a transport, and starts memberlist.
+func (a *Agent) open(cfg *memberlist.Config) (err error) {
+	if cfg.Transport == nil {
+		t, err := listen(cfg.BindAddr, cfg.BindPort, cfg.Logger)
+		if err != nil {
+			return err
+		}
+		if cfg.Transport = t; cfg.BindPort == 0 {
+			cfg.BindPort, cfg.AdvertisePort = t.port(), t.port()
+		}
+	}
+	if a.list, err = memberlist.Create(cfg); err != nil {
+		return errors.Join(err, cfg.Transport.Shutdown())
+	}
+	return nil
 }
 
 // Table returns the adopted table, or nil before the first.

@@ -273,39 +273,35 @@ func nodeIDs(nodes []ring.Member) []string {
 	return ids
 }
 
-// gatedTransport is memberlist's real transport, with cables that the world can cut.
+// gatedTransport is the real transport, with cables that the world can cut.
 type gatedTransport struct {
-	*memberlist.NetTransport
+	*transport
 	w    *world
 	addr string
 }
 
 func (w *world) transport(m *memberlist.Config) memberlist.Transport {
-	nt, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
-		BindAddrs: []string{m.BindAddr},
-		BindPort:  m.BindPort,
-		Logger:    m.Logger,
-	})
+	t, err := listen(m.BindAddr, m.BindPort, m.Logger)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ip, port, err := nt.FinalAdvertiseAddr("", 0)
+	ip, port, err := t.FinalAdvertiseAddr("", 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &gatedTransport{NetTransport: nt, w: w, addr: fmt.Sprintf("%s:%d", ip, port)}
+	return &gatedTransport{transport: t, w: w, addr: fmt.Sprintf("%s:%d", ip, port)}
 }
 
 func (g *gatedTransport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, error) {
 	if !g.w.connected(g.addr, to.Addr) {
 		return time.Now(), nil // lost on the way
 	}
-	return g.NetTransport.WriteToAddress(b, to)
+	return g.transport.WriteToAddress(b, to)
 }
 
 func (g *gatedTransport) DialAddressTimeout(to memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	if !g.w.connected(g.addr, to.Addr) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("no route to host")}
 	}
-	return g.NetTransport.DialAddressTimeout(to, timeout)
+	return g.transport.DialAddressTimeout(to, timeout)
 }

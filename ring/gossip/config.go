@@ -53,7 +53,7 @@ type Config struct {
 	// Whole says that all members are in this process. None of them dies alone, so they hardly probe each other.
 	Whole bool
 	// Bind is the address of the gossip port, for UDP and TCP; port 0 takes a free one. Advertise
-	// is the address at which others reach the port, if it differs.
+	// is the address at which others reach the port, if it differs, as it does if Bind is every address.
 	Bind, Advertise string
 	// Join has addresses of other members, host or host:port. A name that resolves to several
 	// addresses, like that of a headless service, stands for all of them. This member may be among
@@ -177,8 +177,7 @@ func (c *Config) memberlistConfig() (m *memberlist.Config, err error) {
 	}
 	m.BindAddr, m.BindPort, m.AdvertisePort = ip, port, port
 	if c.Advertise == "" {
-		// Memberlist finds an address for 0.0.0.0 but not for its IPv6 sister.
-		if parsed := net.ParseIP(ip); parsed.To4() == nil && parsed.IsUnspecified() {
+		if net.ParseIP(ip).IsUnspecified() {
 			return nil, fmt.Errorf("cannot advertise gossip bind address %q: name an address to advertise", c.Bind)
 		}
 		return m, nil

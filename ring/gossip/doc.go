@@ -3,7 +3,7 @@
 // included. Package gossip is its shell: it asks other members, and spreads tables.
 //
 //	memberlist ──join, leave, update──> member set ──┐
-//	(SWIM, UDP+TCP)                                  │ wake
+//	(SWIM, transport)                                │ wake
 //	                                                 v
 //	join loop ──re-resolve, join──> memberlist    steer loop ──Fetch──> members' data ports
 //	                                                 │
