@@ -12,8 +12,8 @@ import (
 )
 
 // transport carries memberlist's packets by UDP and its streams by TCP, both at one port, as
-// memberlist.NetTransport does. But that one allocates 64 KiB before each packet, which was most of the garbage
-// of an idle process.
+// memberlist.NetTransport does. But that one allocates 64 KiB before each packet, which was most of the
+// garbage of an idle process.
 type transport struct {
 	ip      string
 	log     *log.Logger

@@ -21,8 +21,8 @@ func mustListen(t *testing.T, ip string) *transport {
 	return tr
 }
 
-// TestTransportCarriesPackets: packets arrive as they were sent, each in memory of its own, and take about as much of it
-// as they have bytes.
+// TestTransportCarriesPackets: packets arrive as they were sent, each in memory of its own, and take about
+// as much of it as they have bytes.
 func TestTransportCarriesPackets(t *testing.T) {
 	const packets, patience = 100, 10 * time.Second
 	for _, at := range []struct{ ip, to string }{{"127.0.0.1", "127.0.0.1"}, {"0.0.0.0", "127.0.0.1"}, {"::1", "::1"}} {
