@@ -159,13 +159,14 @@ func (t *visit) lastHearing(x *Rig) time.Time {
 	return t.end
 }
 
-// stroke returns the last fault of the node before a visit ended, nil for none.
+// stroke returns the last fault of the node before a visit ended, as it is known by now, nil for none.
 func (t *visit) stroke(x *Rig) (last *stroke) {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
 	for _, s := range x.strokes { // in order
 		if s.node == t.v.at.ID && s.at.Before(t.end) {
-			last = s
+			known := *s
+			last = &known
 		}
 	}
 	return last
