@@ -34,7 +34,7 @@ const (
 	// keys, in 3 ms.
 	manyMost = 12 * time.Millisecond
 	// longMost is less than what a turn takes that looks at each byte of a long word by itself.
-	longMost = 2 * time.Millisecond
+	longMost = 3 * time.Millisecond
 	// heapSlack is how much more a request may allocate than what is charged, in bytes.
 	heapSlack = 1 << 20
 	// manyWords and longWord are the longest of a request.

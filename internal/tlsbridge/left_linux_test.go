@@ -50,7 +50,7 @@ func TestLeavingWhileTheLoopPauses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	more := much[:fill(near)+3*bufferSize] // and no more than the system keeps of what is unread: then it hears of the end
+	more := much[:fill(near)+2*bufferSize] // and no more than the system keeps of what is unread: then it hears of the end
 	near.Close()
 	_ = syscall.Close(far)
 	leaves, inner, sent := begin(more)
