@@ -20,7 +20,9 @@ const (
 )
 
 // crowdTag is the tag that chooses a key's bucket in a crowd.
-func (ix *indexes) crowdTag(key []byte) uint32 { return uint32(maphash.Bytes(ix.s.e.crowdSeed, key)) }
+func (ix *indexes) crowdTag(key []byte) uint32 {
+	return uint32(maphash.Bytes(ix.s.e.crowdSeed, key[:min(len(key), MaxKeyLen)]))
+}
 
 // crowd is the crowd of p, nil if it has none.
 func (c *cells) crowd(p *partition) *partition {

@@ -18,12 +18,13 @@ const (
 
 // hash is seeded XXH64. Keys under 32 bytes, nearly all, take the short form of the specification
 // here: the library's seeded form goes through a 72-byte state, three times the time for a 16-byte
-// key.
+// key. What is longer than any key or name of an element is looked for in vain, and not hashed whole: the shard is
+// locked.
 func hash(seed uint64, key []byte) uint64 {
 	if len(key) >= 32 {
 		var d xxhash.Digest
 		d.ResetWithSeed(seed)
-		_, _ = d.Write(key)
+		_, _ = d.Write(key[:min(len(key), MaxKeyLen)])
 		return d.Sum64()
 	}
 	h := seed + prime5 + uint64(len(key))
