@@ -91,13 +91,14 @@ func (n *Node) visitAll(ctx context.Context, about *session.Everyone, heap exec.
 	return ""
 }
 
-// listShare is the part of what connections may use that CLIENT LIST may take. Clients that ask for lists and
-// do not read them would otherwise take all that clients may have, and others' requests would find no memory.
-const listShare = 4
+// listParts are the parts of what connections may use that CLIENT LIST leaves to others, see memberPart: three
+// quarters. Clients that ask for lists and do not read them would otherwise take all that clients may have, and
+// others' requests would find no memory.
+const listParts = 6
 
 // hasListRoom reports whether a list may have so many bytes more.
 func (n *Node) hasListRoom(bytes int) bool {
-	return bytes == 0 || memberBudget{n}.has(int64(bytes)+n.engine.MaxBytes()/connShare*(listShare-1)/listShare)
+	return bytes == 0 || memberBudget{n}.hasBeside(listParts, int64(bytes))
 }
 
 // executeAside executes a request of a client that is paused, or that has switched off some

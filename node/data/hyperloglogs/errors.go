@@ -8,6 +8,5 @@ const (
 
 // Dunlin's own texts, for errors that Redis does not have.
 const (
-	ErrElementTooLong = "ERR an element is longer than 65535 bytes"
-	ErrUnionTooLarge  = "ERR too many HyperLogLogs at a time, merge them in several steps"
+	ErrUnionTooLarge = "ERR too many HyperLogLogs at a time, merge them in several steps"
 )

@@ -20,10 +20,6 @@ func pfAdd(r *exec.Request) {
 	locks := r.LockElements()
 	defer locks.Release()
 	first := locks.First
-	if first == 0 && slices.ContainsFunc(elements, isTooLong) {
-		r.Fail(ErrElementTooLong)
-		return
-	}
 	t, key, ok := locks.At(first)
 	if !ok {
 		locks.Stop(first, locks.Sum)
@@ -37,6 +33,10 @@ func pfAdd(r *exec.Request) {
 	dense := found && hyperloglog.IsDense(item.Value())
 	locks.AtOnce = elementsAtOnce(elements[first:], dense)
 	end := first + locks.AtOnce
+	if slices.ContainsFunc(elements[first:end], isTooLong) {
+		r.Fail(exec.ErrKeyTooLong)
+		return
+	}
 	if dense {
 		changed, ok = addDense(r, t, item, elements[first:end])
 	} else {
