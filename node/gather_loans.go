@@ -68,7 +68,7 @@ func (l *loan) begin(n int) (io.Writer, error) {
 		return nil, errLent
 	}
 	if n < stagedLoan {
-		if !(heapBudget{l.node}).Charge(int64(n)) {
+		if !(scratchBudget{l.node}).Charge(int64(n)) {
 			return nil, textError(exec.ErrOOM)
 		}
 		l.charged, l.small = int64(n), make([]byte, 0, n)
@@ -126,7 +126,7 @@ func (l *loan) end() {
 	if l.staged.Live() {
 		l.staged.Discard()
 	}
-	heapBudget{l.node}.Refund(l.charged)
+	scratchBudget{l.node}.Refund(l.charged)
 	l.small, l.charged = nil, 0
 }
 

@@ -58,7 +58,7 @@ func (n *Node) newScratch(version resp.Version, database uint8, key []byte) (s *
 }
 
 func (n *Node) makeScratch() (*scratch, error) {
-	heap := heapBudget{n}
+	heap := scratchBudget{n}
 	if !heap.Charge(scratchBytes + scratchWorker) {
 		return nil, textError(exec.ErrOOM)
 	}
@@ -105,7 +105,7 @@ func (s *scratch) do(ctx context.Context, args ...[]byte) (reply []byte, err err
 
 // grow doubles the limit. It reports false if there is no memory for that.
 func (s *scratch) grow() bool {
-	heap := heapBudget{s.node}
+	heap := scratchBudget{s.node}
 	if !heap.Charge(s.limit) {
 		return false
 	}
@@ -151,7 +151,7 @@ func (s *scratch) free() {
 	if err := s.engine.Close(); err != nil {
 		s.node.log.Warn("cannot give memory back", "error", err)
 	}
-	heapBudget{s.node}.Refund(s.limit + scratchWorker)
+	scratchBudget{s.node}.Refund(s.limit + scratchWorker)
 }
 
 // replyError returns an error reply as an error.

@@ -37,12 +37,16 @@ const maxCovering = member.MaxLater / 4
 // jobMemory is what a job takes in the Go heap beside the command's arguments, in bytes.
 const jobMemory = 1 << 10
 
+// noPartition is what a job is about that concerns no keys, or all.
+const noPartition = ring.Partitions
+
 // job is a command that a goroutine works on. It belongs to the connection's loop.
 type job struct {
 	cmd    *command.Command
 	token  uint64       // 0: the connection waits for it
 	charge int          // bytes charged to the connection
 	keeps  []uint16     // partitions on which nothing may overtake the command
+	about  uint16       // the partition of its keys, or the first; noPartition: it has none
 	of     *transaction // not nil: it is work for that, which is executed to its end
 
 	covers   bool               // it is counted in jobs.covering
@@ -120,18 +124,23 @@ func (r *request) beginJob(how progress) *job {
 		return r.newJob(nil)
 	}
 	var keeps []uint16
+	about := uint16(noPartition)
 	switch how {
+	case pinned:
+		about = r.Partition
 	case again:
-		keeps = []uint16{r.Partition}
+		keeps, about = []uint16{r.Partition}, r.Partition
 	case halfway:
 		if r.listed != nil {
 			keeps = r.listed.once
 		} else {
 			keeps = onceEach(r.Partitions)
 		}
-	case unkeyed, covers, pinned:
+		about = keeps[0]
+	case unkeyed, covers:
 	}
 	j := r.newJob(keeps)
+	j.about = about
 	if j.covers = how == covers; j.covers {
 		r.conn.jobs.covering++
 	}
@@ -292,14 +301,14 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 	switch e {
 	case computes:
 		n.pressing.Add(1)
-		n.crew.Go(&cn.queue, cn.source(), func() time.Duration {
+		n.crew.Go(&cn.queue, cn.source(), j.about, func() time.Duration {
 			n.pressing.Add(-1)
 			began := time.Now()
 			work()
 			return time.Since(began)
 		})
 	case rests:
-		n.crew.Go(&cn.queue, cn.source(), func() time.Duration {
+		n.crew.Go(&cn.queue, cn.source(), j.about, func() time.Duration {
 			ctx = exec.WithSteps(ctx, n.mayRest)
 			work()
 			return 0

@@ -53,7 +53,7 @@ func occupy(t testing.TB, n *Node) (free func()) {
 	release, begun := make(chan bool), make(chan bool)
 	places := max(1, runtime.NumCPU()/2)
 	for range places {
-		n.crew.Go(&q, netip.Addr{}, func() time.Duration { begun <- true; <-release; return 0 })
+		n.crew.Go(&q, netip.Addr{}, 0, func() time.Duration { begun <- true; <-release; return 0 })
 	}
 	for range places {
 		came(t, "a piece of work begins", begun)
@@ -97,6 +97,26 @@ func TestPipeGoesOn(t *testing.T) {
 	p.frame("LCS", push(3, "$100\r\n"+strings.Repeat("a", 100)))
 	p.raw("BITCOUNT c", ":22") // short enough at once
 	p.raw("BITCOUNT nothing", ":0")
+}
+
+// What a proxy's clients ask of one key does not hold up what others ask of another one.
+func TestPipeTakesTurns(t *testing.T) {
+	n := startNode(t)
+	setLong(t, n, "much", "little")
+	free := occupy(t, n)
+	p := laterPipe(t, n, "common", 1)
+	last := 4*runtime.NumCPU() + 1
+	for token := range last {
+		p.raw("BITCOUNT much", fmt.Sprint("-DUNLINLATER ", token+1))
+	}
+	p.raw("BITCOUNT little", fmt.Sprint("-DUNLINLATER ", last+1))
+	free()
+	for range last {
+		if got := strings.TrimSuffix(string(p.read()), "\r\n"); got == push(last+1, ":3000000") {
+			return
+		}
+	}
+	t.Error("the key that one client asked for came last")
 }
 
 // A proxy may say behind its greeting that it understands what is answered later.

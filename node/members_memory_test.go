@@ -112,6 +112,10 @@ func TestCrowdLeavesCommands(t *testing.T) {
 		}
 		return !granted
 	})
+	if s, err := n.makeScratch(); err == nil {
+		s.free()
+		t.Error("a command that borrows values takes what others need")
+	}
 }
 
 // A member finds a place beside clients that have all memory of theirs. Another client does not.

@@ -26,8 +26,8 @@ const (
 	// their requests, must not cost the others all their keys.
 	connShare = 2
 	// memberPart is the part of that which commands leave to members' connections, so that a command finds
-	// no memory before a proxy's pipe or a stream does. Clients' connections, and scripts, leave twice as
-	// much: who sends requests and never ends them does not keep others' commands from being executed.
+	// no memory before a proxy's pipe or a stream does. Clients' connections, scripts and what is borrowed leave
+	// twice as much: who sends requests and never ends them does not keep others' commands from being executed.
 	// memberFloor is the part of a floor that members' connections have beside it.
 	memberPart  = 8
 	memberFloor = 4
@@ -245,6 +245,14 @@ func (b heapBudget) Refund(bytes int64) {
 	b.n.refundHeap(bytes)
 	b.n.noteHeap()
 }
+
+// scratchBudget charges what scripts work with, and commands that borrow values from other nodes. They leave as much to
+// others' commands as clients' connections do.
+type scratchBudget struct{ n *Node }
+
+func (b scratchBudget) Charge(bytes int64) bool { return b.has(bytes) && heapBudget(b).Charge(bytes) }
+func (b scratchBudget) Refund(bytes int64)      { heapBudget(b).Refund(bytes) }
+func (b scratchBudget) has(bytes int64) bool    { return connBudget(b).has(bytes) }
 
 // StageReply begins a part of a reply, see exec.Gathered.
 func (b heapBudget) StageReply(bytes int) (engine.Staged, error) {

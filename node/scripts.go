@@ -62,7 +62,7 @@ func (n *Node) startScripting() {
 // grant takes memory for scripts that run. It reports false if there is none, or if they have their share.
 func (n *Node) grant(bytes int64) bool {
 	all := &n.scripts.granted
-	if all.Add(bytes) <= n.cfg.Memory/grantedShare && (connBudget{n}).has(bytes) && (heapBudget{n}).Charge(bytes) {
+	if all.Add(bytes) <= n.cfg.Memory/grantedShare && (scratchBudget{n}).Charge(bytes) {
 		return true
 	}
 	all.Add(-bytes)
@@ -72,7 +72,7 @@ func (n *Node) grant(bytes int64) bool {
 // ungrant gives it back.
 func (n *Node) ungrant(bytes int64) {
 	n.scripts.granted.Add(-bytes)
-	heapBudget{n}.Refund(bytes)
+	scratchBudget{n}.Refund(bytes)
 }
 
 // eval: EVAL script numkeys key... arg..., EVALSHA sha1 numkeys key... arg..., and their forms that only read.

@@ -1,13 +1,14 @@
 // Package crew runs the work that takes too long for a loop: a few pieces at a time, so that the
-// loops keep their processors, and in turns between sources and their connections, so that none of
-// them waits for all the work of another.
+// loops keep their processors, and in turns between sources, their connections, and what the work of
+// one connection is about, so that none of them waits for all the work of another.
 //
 //	conn A of source 1  ▒▒▒▒▒▒  Queue ┐
 //	conn B of source 1  ▒       Queue ┼─> A1 C1 B1 C2 A2 ... ─> as many goroutines as the crew has places
 //	conn C of source 2  ▒▒      Queue ┘
 //
-// Whoever opens many connections has no more turns for that. A proxy's connection, which has the work
-// of many clients, is a source of its own.
+// Whoever opens many connections has no more turns for that. A proxy's connection is a source of its own. It has
+// the work of many clients, and does not say whose: that on one partition has its turns together, so that who asks
+// for much on some keys holds up those on others little.
 //
 // Only work that computes belongs here: what waits for others would keep a place from those who
 // could use it. A place may rest behind a piece of work, so that the crew as a whole gives way to
@@ -34,8 +35,14 @@ type Crew struct {
 
 // Queue is what waits of one connection. The zero Queue is empty. The Crew's mutex protects it.
 type Queue struct {
-	waiting []Work
-	of      *source // while anything waits
+	lines []line  // the first is next
+	of    *source // while anything waits
+}
+
+// line is the waiting work of a Queue that is about one thing.
+type line struct {
+	about   uint16
+	waiting []Work // at least one piece
 }
 
 // source has the queues with waiting work of all connections from an address, or that of one.
@@ -53,9 +60,9 @@ func New(places int, spawn func(f func()), rest func(worked time.Duration)) *Cre
 	return &Crew{spawn: spawn, rest: rest, free: places, sources: make(map[netip.Addr]*source)}
 }
 
-// Go runs f in a goroutine, when it is the queue's turn among those from the same address, and theirs among all. The
-// zero address is that of this queue only. The caller bounds the length of the queue.
-func (c *Crew) Go(q *Queue, from netip.Addr, f Work) {
+// Go runs f in a goroutine, when it is the turn of what f is about in its queue, the queue's among those from the same
+// address, and theirs among all. The zero address is that of this queue only. The caller bounds the length of the queue.
+func (c *Crew) Go(q *Queue, from netip.Addr, about uint16, f Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.free > 0 {
@@ -63,10 +70,33 @@ func (c *Crew) Go(q *Queue, from netip.Addr, f Work) {
 		c.spawn(func() { c.work(f) })
 		return
 	}
-	if len(q.waiting) == 0 {
+	if q.of == nil {
 		c.enter(q, from)
 	}
-	q.waiting = append(q.waiting, f)
+	q.add(about, f)
+}
+
+// add has the work wait behind all that is about the same.
+func (q *Queue) add(about uint16, f Work) {
+	i := slices.IndexFunc(q.lines, func(l line) bool { return l.about == about })
+	if i < 0 {
+		i = len(q.lines)
+		q.lines = append(q.lines, line{about: about})
+	}
+	q.lines[i].waiting = append(q.lines[i].waiting, f)
+}
+
+// take removes what is next.
+func (q *Queue) take() (f Work) {
+	l := q.lines[0]
+	q.lines[0] = line{}
+	q.lines = q.lines[1:]
+	f = l.waiting[0]
+	l.waiting[0] = nil
+	if l.waiting = l.waiting[1:]; len(l.waiting) > 0 {
+		q.lines = append(q.lines, l)
+	}
+	return f
 }
 
 // enter gives the queue its turns.
@@ -103,9 +133,8 @@ func (c *Crew) next() (f Work) {
 	q := next.turns[0]
 	next.turns[0] = nil
 	next.turns = next.turns[1:]
-	f = q.waiting[0]
-	q.waiting[0] = nil
-	if q.waiting = q.waiting[1:]; len(q.waiting) > 0 {
+	f = q.take()
+	if len(q.lines) > 0 {
 		next.turns = append(next.turns, q)
 	} else {
 		q.of = nil
@@ -126,7 +155,10 @@ func (c *Crew) Withdraw(q *Queue) (waiting []Work) {
 		return nil
 	}
 	of := q.of
-	waiting, q.waiting, q.of = q.waiting, nil, nil
+	for _, l := range q.lines {
+		waiting = append(waiting, l.waiting...)
+	}
+	q.lines, q.of = nil, nil
 	of.turns = without(of.turns, q)
 	if len(of.turns) == 0 {
 		c.turns = without(c.turns, of)

@@ -15,12 +15,12 @@ func TestTurns(t *testing.T) {
 	c := New(1, all.Go, func(time.Duration) {})
 	var a, b, gone Queue
 	begun, release := make(chan bool), make(chan bool)
-	c.Go(&a, netip.Addr{}, func() time.Duration { begun <- true; <-release; return 0 })
+	c.Go(&a, netip.Addr{}, 0, func() time.Duration { begun <- true; <-release; return 0 })
 	<-begun
 	var done []string
 	add := func(q *Queue, names ...string) {
 		for _, name := range names {
-			c.Go(q, netip.Addr{}, func() time.Duration {
+			c.Go(q, netip.Addr{}, 0, func() time.Duration {
 				done = append(done, name) // one place: no two at a time
 				return 0
 			})
@@ -53,7 +53,7 @@ func TestPlaces(t *testing.T) {
 	c := New(places, all.Go, func(time.Duration) {})
 	queues := make([]Queue, 7)
 	for i := range pieces {
-		c.Go(&queues[i%len(queues)], netip.Addr{}, func() time.Duration {
+		c.Go(&queues[i%len(queues)], netip.Addr{}, 0, func() time.Duration {
 			mu.Lock()
 			now++
 			most = max(most, now)
@@ -78,7 +78,7 @@ func TestRest(t *testing.T) {
 	c := New(1, all.Go, func(worked time.Duration) { done = append(done, -worked) })
 	var q Queue
 	for i := range time.Duration(3) {
-		c.Go(&q, netip.Addr{}, func() time.Duration {
+		c.Go(&q, netip.Addr{}, 0, func() time.Duration {
 			done = append(done, i+1)
 			return i + 1
 		})
@@ -94,12 +94,12 @@ func TestSources(t *testing.T) {
 	var all sync.WaitGroup
 	c := New(1, all.Go, func(time.Duration) {})
 	begun, release := make(chan bool), make(chan bool)
-	c.Go(&Queue{}, netip.Addr{}, func() time.Duration { begun <- true; <-release; return 0 })
+	c.Go(&Queue{}, netip.Addr{}, 0, func() time.Duration { begun <- true; <-release; return 0 })
 	<-begun
 	var done []string
 	add := func(q *Queue, from netip.Addr, names ...string) {
 		for _, name := range names {
-			c.Go(q, from, func() time.Duration {
+			c.Go(q, from, 0, func() time.Duration {
 				done = append(done, name)
 				return 0
 			})
@@ -125,5 +125,41 @@ func TestSources(t *testing.T) {
 	}
 	if len(c.sources) > 0 || len(c.turns) > 0 || c.free != 1 {
 		t.Errorf("%d sources and %d turns are left, %d places are free", len(c.sources), len(c.turns), c.free)
+	}
+}
+
+// What one connection wants to be done takes turns between the things that it is about.
+func TestLines(t *testing.T) {
+	var all sync.WaitGroup
+	c := New(1, all.Go, func(time.Duration) {})
+	begun, release := make(chan bool), make(chan bool)
+	c.Go(&Queue{}, netip.Addr{}, 0, func() time.Duration { begun <- true; <-release; return 0 })
+	<-begun
+	var done []string
+	var pipe Queue
+	add := func(q *Queue, about uint16, names ...string) {
+		for _, name := range names {
+			c.Go(q, netip.Addr{}, about, func() time.Duration {
+				done = append(done, name)
+				return 0
+			})
+		}
+	}
+	add(&pipe, 1, "much1", "much2", "much3")
+	add(&pipe, 2, "little1")
+	add(&Queue{}, 1, "other")
+	add(&pipe, 1, "much4")
+	add(&pipe, 3, "late1", "late2")
+	var gone Queue
+	add(&gone, 1, "gone1", "gone2")
+	add(&gone, 2, "gone3")
+	if got := len(c.Withdraw(&gone)); got != 3 {
+		t.Errorf("%d pieces of work are withdrawn, want 3", got)
+	}
+	close(release)
+	all.Wait()
+	want := []string{"much1", "other", "little1", "late1", "much2", "late2", "much3", "much4"}
+	if !slices.Equal(done, want) {
+		t.Errorf("done in the order %v, want %v", done, want)
 	}
 }
