@@ -72,7 +72,8 @@
 //   - A command that is executed in slices ends with its connection as long as it has changed nothing
 //     (exec.Gatherer). One that has begun to change a value is executed to its end.
 //   - Few goroutines compute at a time, and they take turns between connections, and behind a pipe
-//     between partitions (node/crew). While loops are strained, those that read for KEYS, DUMP, BITCOUNT, a long reply or a SORT of one
-//     value take a tenth of the time (exec.Step), unless a write waits for its turn. So do those
-//     that compute for gathered commands on long values, one at a time (gather_long.go).
+//     between partitions (node/crew). While loops are strained, those that read for KEYS, DUMP,
+//     BITCOUNT, a long reply or a SORT of one value take a tenth of the time (exec.Step), unless a
+//     write waits for its turn. So do those that compute for gathered commands on long values, one
+//     at a time (gather_long.go).
 package node
