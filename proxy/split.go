@@ -261,10 +261,13 @@ func (f *fan) partitionOf(key []byte) uint16 {
 	return f.s.w.order.Placement().PartitionOf(f.database, key)
 }
 
-// Partitions lists the partitions of a part's keys.
-func (f *fan) Partitions(raw []byte) (partitions []uint16) {
+// Partitions lists the partitions of a part's keys, unless these are long.
+func (f *fan) Partitions(raw []byte, atMost int) (partitions []uint16) {
 	args := argsOf(raw)
 	for i := 1; i < len(args); i += f.step {
+		if atMost -= len(args[i]); atMost < 0 {
+			return nil
+		}
 		partitions = append(partitions, f.partitionOf(args[i]))
 	}
 	return partitions

@@ -56,7 +56,7 @@ func (l *latch) add(r *Request, raw []byte, tail, epoch uint64) (anew bool) {
 	switch part := r.Part.(type) {
 	case Asker: // it asks again by itself
 	case Scattered:
-		for _, p := range part.Partitions(raw) {
+		for _, p := range part.Partitions(raw, HugeRequest) {
 			l.partitions.Add(p)
 		}
 	default:
@@ -78,7 +78,8 @@ func (p *Pipe) overtakes(partition uint16) bool {
 	return p.acked < p.latch.aheadUntil && p.latch.ahead.Has(partition)
 }
 
-// aheadBytes bounds how much of outstanding requests is parsed for their partitions at a RETRY.
+// aheadBytes bounds how much of outstanding requests is parsed for their partitions at a RETRY, and how long the keys
+// of one request are whose partitions are looked for because of deferred ones.
 const aheadBytes = 64 << 10
 
 // noteAhead remembers the partitions of the requests that are outstanding when RETRY is sent. If
@@ -98,7 +99,7 @@ func (p *Pipe) noteAhead() {
 				l.ahead = ring.AllPartitions()
 				return
 			}
-			for _, number := range part.Partitions(raw) {
+			for _, number := range part.Partitions(raw, HugeRequest) {
 				l.ahead.Add(number)
 			}
 		default:

@@ -125,7 +125,7 @@ func (scattered) Done(int32, []byte) {}
 
 func (scattered) Divide(int32, []byte, func(uint16) *Node) []Piece { return nil }
 
-func (s scattered) Partitions([]byte) []uint16 {
+func (s scattered) Partitions([]byte, int) []uint16 {
 	*s.asked++
 	return []uint16{3, 4}
 }

@@ -85,9 +85,9 @@ func (m *Machine) Later(p *Pipe, token uint64, ids []byte) (ok bool) {
 	d.writes = !r.Keyless && !onlyReads(args) && !isGathered(command.Row(args))
 	if part, ok := r.Part.(Scattered); ok {
 		d.writes = true
-		if len(raw) <= aheadBytes {
+		if partitions := part.Partitions(raw, aheadBytes); partitions != nil {
 			d.places = new(ring.PartitionSet)
-			for _, partition := range part.Partitions(raw) {
+			for _, partition := range partitions {
 				d.places.Add(partition)
 			}
 		}
@@ -197,7 +197,8 @@ func (m *Machine) overtakesDeferred(p *Pipe, r *Request, raw []byte) bool {
 	if !ok {
 		return p.later.writesTo(r.Partition)
 	}
-	return len(raw) > aheadBytes || slices.ContainsFunc(part.Partitions(raw), p.later.writesTo)
+	partitions := part.Partitions(raw, aheadBytes)
+	return partitions == nil || slices.ContainsFunc(partitions, p.later.writesTo)
 }
 
 // writesTo reports whether a deferred write may concern the partition.

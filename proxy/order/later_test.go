@@ -2,6 +2,7 @@ package order
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -216,6 +217,46 @@ func TestDeferredOfSeveralPartitions(t *testing.T) {
 		t.Errorf("%d requests block partitions", p.later.writes)
 	}
 }
+
+// However long the values of a request are, it blocks the partitions of its keys, and waits for writes to these.
+func TestDeferredOfLongValues(t *testing.T) {
+	h := newShell(t)
+	p, s := h.opened(common), &Session{Owner: noOwner{}}
+	long := request("MSET", "a", strings.Repeat("v", 2*aheadBytes), "b", "v")
+	h.Enter(s, common)
+	if h.SubmitTo(h.Owner(0), Request{Session: s, Part: scattered{new(int)}}, long, nil, h.now) != p {
+		t.Fatal("it is parked")
+	}
+	p.Wrote(len(p.Queued()))
+	if !h.Later(p, 1, nil) {
+		t.Fatal("out of step")
+	}
+	if h.send(&Session{Owner: noOwner{}}, common, 5, 1, request("SET", "x", "1")) == nil {
+		t.Fatal("it blocks a partition in which it has no key")
+	}
+	if _, ok := h.Completed(p, 1); !ok || !h.Later(p, 2, nil) {
+		t.Fatal("out of step")
+	}
+	other := &Session{Owner: noOwner{}}
+	h.Enter(other, common)
+	if h.SubmitTo(h.Owner(0), Request{Session: other, Part: scattered{new(int)}}, long, nil, h.now) == nil {
+		t.Error("it waits for a write to another partition")
+	}
+	for _, part := range []Part{longKeyed{}, scattered{new(int)}} {
+		_, few := part.(scattered)
+		another := &Session{Owner: noOwner{}}
+		h.Enter(another, common)
+		sent := h.SubmitTo(h.Owner(0), Request{Session: another, Part: part}, long, nil, h.now) != nil
+		if sent != few {
+			t.Errorf("sent %v beside a deferred write, want %v", sent, few)
+		}
+	}
+}
+
+// longKeyed has keys that are too long to look for their partitions.
+type longKeyed struct{ scattered }
+
+func (longKeyed) Partitions([]byte, int) []uint16 { return nil }
 
 // When a node is silent, what it answers later is given up as soon as anything else: on an idle pipe
 // it is asked for a sign of life.

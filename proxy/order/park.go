@@ -176,7 +176,7 @@ func (m *Machine) resend(h *parked, now time.Duration) bool {
 	m.placeAgain(h)
 	to := m.owner[h.Partition]
 	if part, ok := h.Part.(Scattered); ok {
-		owners, one := m.owners(part.Partitions(h.raw))
+		owners, one := m.owners(part.Partitions(h.raw, HugeRequest))
 		if !one {
 			return m.resendApart(h, part, owners, now)
 		}

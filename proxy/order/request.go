@@ -52,8 +52,9 @@ type Asker interface {
 // Scattered is a Part whose requests have keys in several partitions.
 type Scattered interface {
 	Part
-	// Partitions lists those of a request's keys, in the order of the keys.
-	Partitions(raw []byte) []uint16
+	// Partitions lists those of a request's keys, in the order of the keys. It returns nil if the keys have more
+	// than atMost bytes together.
+	Partitions(raw []byte, atMost int) []uint16
 	// Divide replaces the request with that ID, whose bytes are raw, by one for each owner of some
 	// of its keys. Raw of each piece is copied; it must not be a view of the argument. A request of
 	// several keys has at most HugeRequest bytes.
@@ -195,7 +196,7 @@ func (r *Request) writes(raw []byte, args [][]byte) []written {
 	}
 	partitions := []uint16{r.Partition}
 	if part, ok := r.Part.(Scattered); ok {
-		partitions = part.Partitions(raw)
+		partitions = part.Partitions(raw, HugeRequest)
 	}
 	var keys []int
 	if cmd := command.Row(args); cmd != nil && cmd.Flags&command.Internal == 0 {
