@@ -29,6 +29,8 @@ type conn struct {
 	peer  bool   // a member that proved to know the secret
 	nonce []byte // what its proof must be about, from DUNLIN CHALLENGE
 
+	outOfTurn bool // a message of another node was refused: those behind it are, too, until DUNLIN CHALLENGE
+
 	queued *queuePlace   // not nil: a request waits for a hold, or for a move
 	held   exec.Work     // not nil: executes what was set aside, which is neither in the input nor an upload
 	waited time.Duration // Request.Waited of the request that comes next
@@ -86,7 +88,11 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			used += cn.Upload.Write(in[used:])
 			continue
 		}
-		if s := ahead.take(cn, in[used:]); s != nil {
+		s := ahead.take(cn, in[used:])
+		if r.together != nil && (s == nil || !r.joins(s)) {
+			break
+		}
+		if s != nil {
 			used, last = used+s.length, s.length
 			r.Database = s.database
 			r.execute(s)
@@ -130,6 +136,7 @@ func (cn *conn) OnData(c *netloop.Conn, in []byte) (used int) {
 			batch++
 		}
 	}
+	r.endTogether()
 	if used -= r.unused; r.putBack {
 		used -= last
 	}
@@ -166,7 +173,7 @@ func (w *worker) begin(cn *conn) *request {
 		}
 	}
 	r.Waited, cn.waited = cn.waited, 0
-	r.unused, r.putBack, r.reading, r.transaction, r.planned, r.job = 0, false, false, nil, nil, nil
+	r.unused, r.putBack, r.reading, r.transaction, r.planned, r.job, r.together = 0, false, false, nil, nil, nil, nil
 	cn.State.LastUsed = w.loop.Now()
 	cn.stopped = false
 	r.longEnough, r.spent, r.tried, r.compared, r.Actor, r.aged = false, 0, 0, 0, 0, 0

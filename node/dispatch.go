@@ -49,6 +49,8 @@ type request struct {
 	listed     *listing      // not nil: the present request, whose arguments were listed in turns
 	planned    *planning     // not nil: the present request is an EXEC that was planned
 
+	together *publication // not nil: messages of the input that are sent when no other one follows
+
 	announces bool // the present command is answered by pushes, which CLIENT REPLY does not suppress
 
 	wanted ring.PartitionSet // by an EACH that is executed

@@ -77,7 +77,7 @@ func (g *pipeRegistry) ended(now time.Duration, p *pipe) {
 
 // challenge: DUNLIN CHALLENGE
 func challenge(r *request) {
-	r.conn.nonce = member.NewNonce()
+	r.conn.nonce, r.conn.outOfTurn = member.NewNonce(), false
 	r.ReplyBulk(r.conn.nonce)
 }
 

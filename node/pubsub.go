@@ -44,10 +44,7 @@ var errSlowSubscriber = errors.New("subscriber does not read its messages")
 // publish: PUBLISH channel message, SPUBLISH channel message
 func publish(r *request) {
 	if r.publishesElsewhere() {
-		if p, ok := r.node.newPublication(&r.Request); ok {
-			p.replied = r.answersFirst()
-			r.workLater(p, waits, unkeyed)
-		}
+		r.publishElsewhere()
 		return
 	}
 	cost, ok := r.node.publish(&r.Request, r.view, r.worker.loop.Now())

@@ -101,6 +101,11 @@ func (p *Peer) exchange(request []byte) ([]byte, error) {
 		return nil, err
 	}
 	p.in, p.used, p.scanner = p.in[:0], 0, resp.Scanner{}
+	return p.receive()
+}
+
+// receive returns the next reply, which is valid until the next call.
+func (p *Peer) receive() ([]byte, error) {
 	for {
 		reply, err := p.Next()
 		switch {

@@ -38,7 +38,7 @@ const (
 	VerbReserve   = "RESERVE"   // {database} {word of a command}…: its partition is held, for a command of several (reserve.go)
 	VerbWithin    = "WITHIN"    // {further} {word of a command}…, executed in a partition that is held for this connection
 	VerbRelease   = "RELEASE"   // ends what was reserved, and keeps what was changed
-	VerbPublish   = "PUBLISH"   // {command} {channel} {message}, of a transaction or a script (publish.go); ring.PinnedLevel
+	VerbPublish   = "PUBLISH"   // {command} {channel} {message}, of a channel that this node has (publish.go); ring.PinnedLevel
 	VerbTable     = "TABLE"     // [{name}]: returns the table, or null; an error if that is not the node's name (ring.GoneLevel)
 	VerbTake      = "TAKE"      // {table}
 	VerbReport    = "REPORT"    // returns which copies are in sync
