@@ -16,6 +16,7 @@
 package crew
 
 import (
+	"container/list"
 	"net/netip"
 	"slices"
 	"sync"
@@ -29,14 +30,15 @@ type Crew struct {
 
 	mu      sync.Mutex
 	free    int                    // places
-	turns   []*source              // those with waiting work; the first is next
+	turns   list.List              // of the sources with waiting work; the first is next
 	sources map[netip.Addr]*source // of turns, those with an address
 }
 
 // Queue is what waits of one connection. The zero Queue is empty. The Crew's mutex protects it.
 type Queue struct {
-	lines []line  // the first is next
-	of    *source // while anything waits
+	lines []line        // the first is next
+	of    *source       // while anything waits
+	at    *list.Element // its place among the turns of that
 }
 
 // line is the waiting work of a Queue that is about one thing.
@@ -48,7 +50,8 @@ type line struct {
 // source has the queues with waiting work of all connections from an address, or that of one.
 type source struct {
 	from  netip.Addr
-	turns []*Queue // the first is next
+	turns list.List     // of the queues; the first is next
+	at    *list.Element // its place among the turns of the crew
 }
 
 // Work is a piece of work. It returns for how long it has computed without resting.
@@ -103,12 +106,23 @@ func (q *Queue) take() (f Work) {
 func (c *Crew) enter(q *Queue, from netip.Addr) {
 	if q.of = c.sources[from]; q.of == nil {
 		q.of = &source{from: from}
-		c.turns = append(c.turns, q.of)
+		q.of.at = c.turns.PushBack(q.of)
 		if from.IsValid() {
 			c.sources[from] = q.of
 		}
 	}
-	q.of.turns = append(q.of.turns, q)
+	q.at = q.of.turns.PushBack(q)
+}
+
+// leave ends the turns of the queue, which is empty.
+func (c *Crew) leave(q *Queue) {
+	of := q.of
+	of.turns.Remove(q.at)
+	if of.turns.Len() == 0 {
+		c.turns.Remove(of.at)
+		delete(c.sources, of.from)
+	}
+	q.of, q.at = nil, nil
 }
 
 // work keeps a place as long as there is something to do.
@@ -123,51 +137,31 @@ func (c *Crew) work(f Work) {
 func (c *Crew) next() (f Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.turns) == 0 {
+	if c.turns.Len() == 0 {
 		c.free++
 		return nil
 	}
-	next := c.turns[0]
-	c.turns[0] = nil
-	c.turns = c.turns[1:]
-	q := next.turns[0]
-	next.turns[0] = nil
-	next.turns = next.turns[1:]
-	f = q.take()
-	if len(q.lines) > 0 {
-		next.turns = append(next.turns, q)
-	} else {
-		q.of = nil
-	}
-	if len(next.turns) > 0 {
-		c.turns = append(c.turns, next)
-	} else {
-		delete(c.sources, next.from)
+	of := c.turns.Front().Value.(*source)
+	c.turns.MoveToBack(of.at)
+	q := of.turns.Front().Value.(*Queue)
+	of.turns.MoveToBack(q.at)
+	if f = q.take(); len(q.lines) == 0 {
+		c.leave(q)
 	}
 	return f
 }
 
-// Withdraw removes and returns the work that waits in the queue.
+// Withdraw removes and returns the work that waits in the queue. It takes no longer if others have more that waits.
 func (c *Crew) Withdraw(q *Queue) (waiting []Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if q.of == nil {
 		return nil
 	}
-	of := q.of
 	for _, l := range q.lines {
 		waiting = append(waiting, l.waiting...)
 	}
-	q.lines, q.of = nil, nil
-	of.turns = without(of.turns, q)
-	if len(of.turns) == 0 {
-		c.turns = without(c.turns, of)
-		delete(c.sources, of.from)
-	}
+	q.lines = nil
+	c.leave(q)
 	return waiting
-}
-
-// without removes one of some pointers.
-func without[T any](all []*T, one *T) []*T {
-	return slices.DeleteFunc(all, func(other *T) bool { return other == one })
 }

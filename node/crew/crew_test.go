@@ -123,8 +123,8 @@ func TestSources(t *testing.T) {
 	if !slices.Equal(done, want) {
 		t.Errorf("done in the order %v, want %v", done, want)
 	}
-	if len(c.sources) > 0 || len(c.turns) > 0 || c.free != 1 {
-		t.Errorf("%d sources and %d turns are left, %d places are free", len(c.sources), len(c.turns), c.free)
+	if len(c.sources) > 0 || c.turns.Len() > 0 || c.free != 1 {
+		t.Errorf("%d sources and %d turns are left, %d places are free", len(c.sources), c.turns.Len(), c.free)
 	}
 }
 
@@ -161,5 +161,30 @@ func TestLines(t *testing.T) {
 	want := []string{"much1", "other", "little1", "late1", "much2", "late2", "much3", "much4"}
 	if !slices.Equal(done, want) {
 		t.Errorf("done in the order %v, want %v", done, want)
+	}
+}
+
+// Withdraw takes no longer the more others wait, be it from the same address or from others.
+func TestWithdrawAmongMany(t *testing.T) {
+	const many, withdrawn, tries, bound = 100_000, 100, 5, 2 * time.Millisecond // going through all takes 10 ms or more
+	for name, from := range map[string]netip.Addr{"one source": netip.MustParseAddr("192.0.2.1"), "many sources": {}} {
+		c := New(0, nil, nil)
+		queues := make([]Queue, many+tries*withdrawn)
+		for i := range queues {
+			c.Go(&queues[i], from, 0, func() time.Duration { return 0 })
+		}
+		best := time.Hour
+		for try := range tries {
+			begun := time.Now()
+			for i := range withdrawn {
+				if len(c.Withdraw(&queues[many+try*withdrawn+i])) != 1 {
+					t.Fatal("the work does not wait")
+				}
+			}
+			best = min(best, time.Since(begun))
+		}
+		if best > bound {
+			t.Errorf("%s: of %d queues, %d are withdrawn in %v, want at most %v", name, many, withdrawn, best, bound)
+		}
 	}
 }
