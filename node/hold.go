@@ -142,11 +142,24 @@ func (cn *conn) leaveQueue() {
 	cn.queued = nil
 }
 
+// passAtOnce is how many that have waited for a hold go on before others have their turn.
+const passAtOnce = 16
+
 // passHold has all go on that have waited for the hold. If it has not ended, they are refused.
 func (w *worker) passHold(h *engine.Hold, ended bool) {
 	queue := w.holdQueues[h]
 	delete(w.holdQueues, h)
-	for queue.Len() > 0 {
+	w.passQueue(queue, ended)
+}
+
+// passQueue has those in the queue of a hold go on in their order, some in each turn. Requests that come meanwhile
+// do not wait behind them: while clients send more than passAtOnce in a turn, the queue would never end.
+func (w *worker) passQueue(queue *list.List, ended bool) {
+	for i := 0; queue.Len() > 0; i++ {
+		if i == passAtOnce {
+			w.turns.take(func() { w.passQueue(queue, ended) })
+			return
+		}
 		cn := queue.Front().Value.(*conn)
 		cn.leaveQueue()
 		cn.goOnAfterHold(ended)

@@ -76,6 +76,39 @@ func TestClientsWaitForHolds(t *testing.T) {
 	}
 }
 
+// TestManyWaitForAHold: they go on in their order, and in turns, not all in one.
+func TestManyWaitForAHold(t *testing.T) {
+	const many = 300
+	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
+	h := holdPartition(n, "k")
+	var clients []*client
+	for i := range many {
+		c := dial(t, n.Addr())
+		c.send("INCR k")
+		clients = append(clients, c)
+		eventually(t, "it waits", func() bool { return waitingFor(t, n, h) == i+1 })
+	}
+	most := 0
+	onItsLoop(t, n, func(w *worker) {
+		queue, left := w.holdQueues[h], many
+		w.loop.OnIterationEnd(func() {
+			now := queue.Len()
+			most, left = max(most, left-now), now
+		})
+	})
+	h.End()
+	for i, c := range clients {
+		if got, want := c.next(), fmt.Sprintf("(integer) %d", i+1); got != want {
+			t.Fatalf("reply %d is %s, want %s", i, got, want)
+		}
+	}
+	onItsLoop(t, n, func(*worker) {
+		if most > passAtOnce {
+			t.Errorf("of %d requests, %d go on in one turn", many, most)
+		}
+	})
+}
+
 // TestPauseBehindAHold: CLIENT PAUSE lets a command go on that has begun, whatever it waits for.
 func TestPauseBehindAHold(t *testing.T) {
 	n := startNode(t, func(c *Config) { c.Group = newGroup(t, 1) })
