@@ -76,12 +76,10 @@ type Stats struct {
 	Rejoins, Fetches, FetchErrors, Issued, Healed, Rejected, Strangers uint64
 }
 
-// Start opens the gossip port and starts looking for the other members. It waits for none of them.
+// Start opens the gossip port and starts looking for the other members. It waits for none of them, but
+// for up to beat.Grid.
 func Start(cfg Config) (*Agent, error) {
-	return start(cfg, func(*Agent, *memberlist.Config) {
-		// Memberlist's tickers start now, and their intervals are multiples of half the grid.
-		time.Sleep(beat.Until(beat.Grid))
-	})
+	return start(cfg, func(*Agent, *memberlist.Config) {})
 }
 
 // start lets tests put a transport of their own into memberlist's configuration, and shorten the
@@ -139,7 +137,7 @@ func start(cfg Config, adapt func(*Agent, *memberlist.Config)) (*Agent, error) {
 	return a, nil
 }
 
-// open opens the gossip port, unless cfg has a transport, and starts memberlist.
+// open opens the gossip port, unless cfg has a transport, and starts memberlist on the grid of package beat.
 func (a *Agent) open(cfg *memberlist.Config) (err error) {
 	if cfg.Transport == nil {
 		t, err := listen(cfg.BindAddr, cfg.BindPort, cfg.Logger)
@@ -150,6 +148,8 @@ func (a *Agent) open(cfg *memberlist.Config) (err error) {
 			cfg.BindPort, cfg.AdvertisePort = t.port(), t.port()
 		}
 	}
+	// Memberlist's tickers start with it, and their intervals are multiples of half the grid.
+	time.Sleep(beat.Until(beat.Grid))
 	if a.list, err = memberlist.Create(cfg); err != nil {
 		return errors.Join(err, cfg.Transport.Shutdown())
 	}

@@ -17,7 +17,7 @@ import (
 type transport struct {
 	ip      string
 	log     *log.Logger
-	streams *net.TCPListener
+	streams net.Listener
 	packets *net.UDPConn
 	stop    chan struct{}
 	once    sync.Once // closes stop
@@ -31,7 +31,9 @@ const (
 	packetSize  = 64 << 10 // more than a UDP packet has
 	packetQueue = 2 << 20  // bytes of packets that the system keeps, if it may: gossip comes in bursts
 	listenTries = 10       // for a free port: it may be free for one of the protocols only
-	errorRest   = 10 * time.Millisecond
+	// Behind errors in a row a loop rests for twice as long each time: without descriptors, every attempt fails.
+	leastRest, mostRest = 5 * time.Millisecond, time.Second
+	errorLogGap         = time.Second
 )
 
 // listen opens a port at an IP address. Port 0 takes a free one.
@@ -113,14 +115,16 @@ func (t *transport) Shutdown() error {
 
 // receive hands packets over, each in memory of its own: memberlist keeps parts of them.
 func (t *transport) receive() {
+	var row errorRow
 	for buf := make([]byte, packetSize); ; {
 		n, from, err := t.packets.ReadFromUDP(buf)
 		if err != nil {
-			if !t.rest("read packet", err) {
+			if !t.rest(&row, "read packet", err) {
 				return
 			}
 			continue
 		}
+		row.rest = 0
 		if n == 0 {
 			continue
 		}
@@ -135,14 +139,16 @@ func (t *transport) receive() {
 
 // accept hands connections over.
 func (t *transport) accept() {
+	var row errorRow
 	for {
 		c, err := t.streams.Accept()
 		if err != nil {
-			if !t.rest("accept connection", err) {
+			if !t.rest(&row, "accept connection", err) {
 				return
 			}
 			continue
 		}
+		row.rest = 0
 		select {
 		case t.streamCh <- c:
 		case <-t.stop:
@@ -152,16 +158,26 @@ func (t *transport) accept() {
 	}
 }
 
-// rest waits a little behind an error. It returns false if the transport is shut down.
-func (t *transport) rest(what string, err error) bool {
+// errorRow has the errors of a loop since its last success.
+type errorRow struct {
+	rest   time.Duration // behind the last error; 0: none
+	logged time.Time     // also before the last success
+}
+
+// rest waits behind an error. It returns false if the transport is shut down.
+func (t *transport) rest(row *errorRow, what string, err error) bool {
 	if isClosed(t.stop) {
 		return false
 	}
-	t.log.Printf("[ERR] memberlist: cannot %s: %v", what, err)
+	if now := time.Now(); now.Sub(row.logged) >= errorLogGap {
+		row.logged = now
+		t.log.Printf("[ERR] memberlist: cannot %s: %v", what, err)
+	}
+	row.rest = min(max(2*row.rest, leastRest), mostRest)
 	select {
 	case <-t.stop:
 		return false
-	case <-time.After(errorRest):
+	case <-time.After(row.rest):
 		return true
 	}
 }

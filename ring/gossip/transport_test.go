@@ -5,8 +5,11 @@ import (
 	"log"
 	"net"
 	"runtime"
+	"slices"
 	"strconv"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -79,4 +82,52 @@ func TestTransportShutsDown(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err == nil {
 		t.Error("a connection that nobody took is open")
 	}
+}
+
+// failing is a listener that accepts a connection behind some errors, and then none.
+type failing struct {
+	net.Listener
+	before int
+	tries  []time.Time
+	tried  chan bool // capacity: all tries that a test waits for
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	f.tries = append(f.tries, time.Now())
+	if f.tried <- true; len(f.tries) == f.before+1 {
+		_, c := net.Pipe()
+		return c, nil
+	}
+	return nil, syscall.EMFILE
+}
+
+// TestTransportWithoutDescriptors: who cannot accept tries less and less often, and hardly says so.
+func TestTransportWithoutDescriptors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const before, behind = 12, 3
+		var lines bytes.Buffer
+		f := &failing{before: before, tried: make(chan bool)}
+		tr := &transport{
+			log: log.New(&lines, "", 0), streams: f, stop: make(chan struct{}), streamCh: make(chan net.Conn, 1),
+		}
+		tr.running.Go(tr.accept)
+		for range before + 1 + behind {
+			<-f.tried
+		}
+		synctest.Wait()
+		close(tr.stop)
+		tr.running.Wait()
+		var rests []time.Duration
+		for i, at := range f.tries[1:] {
+			rests = append(rests, at.Sub(f.tries[i])/time.Millisecond)
+		}
+		want := []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000, 1000, 0, 5, 10}
+		if !slices.Equal(rests, want) {
+			t.Errorf("between the tries are %d ms, want %d", rests, want)
+		}
+		took := f.tries[len(f.tries)-1].Sub(f.tries[0])
+		if n := bytes.Count(lines.Bytes(), []byte("\n")); n == 0 || n > 1+int(took/time.Second) {
+			t.Errorf("%d lines are logged in %v:\n%s", n, took, &lines)
+		}
+	})
 }
