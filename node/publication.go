@@ -114,12 +114,20 @@ func (r *request) publishElsewhere() {
 	if !ok {
 		return
 	}
-	p.replied = r.answersFirst()
-	if small := r.reading && r.raw == nil && r.Upload == nil; small && r.transaction == nil && !r.conn.State.Apart {
+	if r.mayGather() {
 		r.together, r.deferred = p, true // OnData sends it
 		return
 	}
+	p.replied = r.answersFirst()
 	r.workLater(p, waits, unkeyed)
+}
+
+// mayGather reports whether other messages may follow the present one in the input. Who is a subscriber hears its own
+// message behind the answer to that, and ahead of the next one.
+func (r *request) mayGather() bool {
+	cn := r.conn
+	small := r.reading && r.raw == nil && r.Upload == nil
+	return small && r.transaction == nil && cn.topics == nil && !cn.State.Apart
 }
 
 // joins reports whether the next request of the input is a message that is published with those before it: it will be
