@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/dunlin-cache/dunlin/node/crew"
 )
 
 // longWork is what gathered commands take turns for whose values are long, beside the place in
@@ -16,17 +18,13 @@ type longWork struct {
 	hurried atomic.Int32 // those that wait for too long
 }
 
-// longWait is how long a command waits for its turn until there are no more rests: a small part of
-// gatherPatience, because one may have to wait for several pieces of work.
-const longWait = 500 * time.Millisecond
-
 // longLoans is from how many bytes on the loans of a command are long: some hundreds of elements,
 // which take longer than exec.RestBehind overlooks.
 const longLoans = 8 << 10
 
 // compute has f compute in its turn. The next one waits for the end of the rest, not the caller.
 func (l *longWork) compute(ctx context.Context, f func() error) error {
-	hurry := time.AfterFunc(longWait, func() { l.hurried.Add(1) })
+	hurry := time.AfterFunc(crew.LongWait, func() { l.hurried.Add(1) })
 	pass, err := enter(ctx, l.turn)
 	if !hurry.Stop() {
 		defer l.hurried.Add(-1)

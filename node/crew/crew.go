@@ -12,7 +12,8 @@
 //
 // Only work that computes belongs here: what waits for others would keep a place from those who
 // could use it. A place may rest behind a piece of work, so that the crew as a whole gives way to
-// loops that need the processors.
+// loops that need the processors. It does not while any work has waited for long: others may wait for the
+// partition that this is about.
 package crew
 
 import (
@@ -20,6 +21,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,7 +34,12 @@ type Crew struct {
 	free    int                    // places
 	turns   list.List              // of the sources with waiting work; the first is next
 	sources map[netip.Addr]*source // of turns, those with an address
+
+	hurried atomic.Int32 // pieces of work that have waited for LongWait
 }
+
+// LongWait is for how long work waits until no place rests any more.
+const LongWait = 500 * time.Millisecond
 
 // Queue is what waits of one connection. The zero Queue is empty. The Crew's mutex protects it.
 type Queue struct {
@@ -44,7 +51,13 @@ type Queue struct {
 // line is the waiting work of a Queue that is about one thing.
 type line struct {
 	about   uint16
-	waiting []Work // at least one piece
+	waiting []piece // at least one
+}
+
+// piece is work that waits.
+type piece struct {
+	do    Work
+	hurry *time.Timer // counts it in hurried
 }
 
 // source has the queues with waiting work of all connections from an address, or that of one.
@@ -76,30 +89,38 @@ func (c *Crew) Go(q *Queue, from netip.Addr, about uint16, f Work) {
 	if q.of == nil {
 		c.enter(q, from)
 	}
-	q.add(about, f)
+	q.add(about, piece{f, time.AfterFunc(LongWait, func() { c.hurried.Add(1) })})
+}
+
+// begin ends the wait of a piece of work.
+func (c *Crew) begin(p piece) Work {
+	if !p.hurry.Stop() {
+		c.hurried.Add(-1)
+	}
+	return p.do
 }
 
 // add has the work wait behind all that is about the same.
-func (q *Queue) add(about uint16, f Work) {
+func (q *Queue) add(about uint16, p piece) {
 	i := slices.IndexFunc(q.lines, func(l line) bool { return l.about == about })
 	if i < 0 {
 		i = len(q.lines)
 		q.lines = append(q.lines, line{about: about})
 	}
-	q.lines[i].waiting = append(q.lines[i].waiting, f)
+	q.lines[i].waiting = append(q.lines[i].waiting, p)
 }
 
 // take removes what is next.
-func (q *Queue) take() (f Work) {
+func (q *Queue) take() (p piece) {
 	l := q.lines[0]
 	q.lines[0] = line{}
 	q.lines = q.lines[1:]
-	f = l.waiting[0]
-	l.waiting[0] = nil
+	p = l.waiting[0]
+	l.waiting[0] = piece{}
 	if l.waiting = l.waiting[1:]; len(l.waiting) > 0 {
 		q.lines = append(q.lines, l)
 	}
-	return f
+	return p
 }
 
 // enter gives the queue its turns.
@@ -128,7 +149,9 @@ func (c *Crew) leave(q *Queue) {
 // work keeps a place as long as there is something to do.
 func (c *Crew) work(f Work) {
 	for f != nil {
-		c.rest(f())
+		if worked := f(); c.hurried.Load() == 0 {
+			c.rest(worked)
+		}
 		f = c.next()
 	}
 }
@@ -145,7 +168,7 @@ func (c *Crew) next() (f Work) {
 	c.turns.MoveToBack(of.at)
 	q := of.turns.Front().Value.(*Queue)
 	of.turns.MoveToBack(q.at)
-	if f = q.take(); len(q.lines) == 0 {
+	if f = c.begin(q.take()); len(q.lines) == 0 {
 		c.leave(q)
 	}
 	return f
@@ -159,7 +182,9 @@ func (c *Crew) Withdraw(q *Queue) (waiting []Work) {
 		return nil
 	}
 	for _, l := range q.lines {
-		waiting = append(waiting, l.waiting...)
+		for _, p := range l.waiting {
+			waiting = append(waiting, c.begin(p))
+		}
 	}
 	q.lines = nil
 	c.leave(q)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -87,6 +88,39 @@ func TestRest(t *testing.T) {
 	if want := []time.Duration{1, -1, 2, -2, 3, -3}; !slices.Equal(done, want) {
 		t.Errorf("work, and rests below 0, come in the order %d, want %d", done, want)
 	}
+}
+
+// No place rests while any work has waited for long.
+func TestNoRestWhileWorkWaitsForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rest = 2 * LongWait / 5
+		rests := 0
+		c := New(1, func(f func()) { go f() }, func(time.Duration) {
+			rests++
+			time.Sleep(rest)
+		})
+		var q, gone Queue
+		work := func() time.Duration { return 0 }
+		for range 10 {
+			c.Go(&q, netip.Addr{}, 0, work)
+		}
+		synctest.Wait()
+		time.Sleep(10 * rest)
+		if rests != 3+1 { // until the others have waited for long, and behind the last
+			t.Errorf("a place has rested %d times behind 10 pieces of work, want 4", rests)
+		}
+		if c.hurried.Load() != 0 {
+			t.Errorf("%d pieces of work seem to wait", c.hurried.Load())
+		}
+		c.Go(&q, netip.Addr{}, 0, work)
+		c.Go(&gone, netip.Addr{}, 0, work) // while the place rests
+		synctest.Wait()
+		c.Withdraw(&gone)
+		time.Sleep(2 * LongWait)
+		if c.hurried.Load() != 0 {
+			t.Error("work that was withdrawn seems to wait")
+		}
+	})
 }
 
 // Many connections from one address have their turns together, and leave nothing behind.
