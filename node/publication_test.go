@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
@@ -54,12 +55,13 @@ func TestTransactionPublishesElsewhere(t *testing.T) {
 }
 
 // commands returns how often a node has executed a command.
-func (n *Node) commands(t *testing.T, id command.ID) (count uint64) {
+func (n *Node) commands(t *testing.T, id command.ID) uint64 {
 	t.Helper()
-	if err := n.cfg.Group.Each(func(l *netloop.Loop) { count += n.workers[l.Index()].Count.Commands[id] }); err != nil {
+	var count atomic.Uint64
+	if err := n.cfg.Group.Each(func(l *netloop.Loop) { count.Add(n.workers[l.Index()].Count.Commands[id]) }); err != nil {
 		t.Fatal(err)
 	}
-	return count
+	return count.Load()
 }
 
 // pipeline sends requests in one piece.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,9 +95,9 @@ func TestRest(t *testing.T) {
 func TestNoRestWhileWorkWaitsForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rest = 2 * LongWait / 5
-		rests := 0
+		var rests atomic.Int64
 		c := New(1, func(f func()) { go f() }, func(time.Duration) {
-			rests++
+			rests.Add(1)
 			time.Sleep(rest)
 		})
 		var q, gone Queue
@@ -106,8 +107,8 @@ func TestNoRestWhileWorkWaitsForLong(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(10 * rest)
-		if rests != 3+1 { // until the others have waited for long, and behind the last
-			t.Errorf("a place has rested %d times behind 10 pieces of work, want 4", rests)
+		if n := rests.Load(); n != 3+1 { // until the others have waited for long, and behind the last
+			t.Errorf("a place has rested %d times behind 10 pieces of work, want 4", n)
 		}
 		if c.hurried.Load() != 0 {
 			t.Errorf("%d pieces of work seem to wait", c.hurried.Load())
