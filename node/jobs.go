@@ -51,6 +51,7 @@ type job struct {
 
 	covers   bool               // it is counted in jobs.covering
 	whole    bool               // it has changed something, or may have, and is executed to its end
+	anew     bool               // what was computed for it was in vain, RewriteTries times at most
 	took     time.Duration      // by its turns on the loop so far, if it is timed
 	worked   time.Duration      // by goroutines that compute
 	canceled bool               // nobody waits for it
@@ -298,17 +299,21 @@ func (cn *conn) run(j *job, e effort, f func(ctx context.Context), waiter exec.W
 	if e == rests && len(j.keeps) > 0 {
 		e = computes // others wait for these partitions
 	}
+	inTurn := n.crew.Go
+	if j.anew {
+		inTurn = n.crew.GoAnew
+	}
 	switch e {
 	case computes:
 		n.pressing.Add(1)
-		n.crew.Go(&cn.queue, cn.source(), j.about, func() time.Duration {
+		inTurn(&cn.queue, cn.source(), j.about, func() time.Duration {
 			n.pressing.Add(-1)
 			began := time.Now()
 			work()
 			return time.Since(began)
 		})
 	case rests:
-		n.crew.Go(&cn.queue, cn.source(), j.about, func() time.Duration {
+		inTurn(&cn.queue, cn.source(), j.about, func() time.Duration {
 			ctx = exec.WithSteps(ctx, n.mayRest)
 			work()
 			return 0

@@ -48,19 +48,31 @@ func push(token int, reply string) string {
 }
 
 // occupy takes all places of the node's crew, so that its work waits until free is called.
-func occupy(t testing.TB, n *Node) (free func()) {
-	var q crew.Queue
-	release, begun := make(chan bool), make(chan bool)
-	places := max(1, runtime.NumCPU()/2)
-	for range places {
-		n.crew.Go(&q, netip.Addr{}, 0, func() time.Duration { begun <- true; <-release; return 0 })
+func occupy(t testing.TB, n *Node) (free func()) { return occupyPlaces(t, n).free }
+
+// takenPlaces are those of a node's crew that the test has taken.
+type takenPlaces struct {
+	free    func() // all of them
+	queue   crew.Queue
+	begun   chan bool
+	release chan bool // frees one
+}
+
+// occupyPlaces takes all places of the node's crew.
+func occupyPlaces(t testing.TB, n *Node) *takenPlaces {
+	p := &takenPlaces{begun: make(chan bool), release: make(chan bool)}
+	p.free = sync.OnceFunc(func() { close(p.release) })
+	t.Cleanup(p.free)
+	for range max(1, runtime.NumCPU()/2) {
+		p.take(n)
+		came(t, "a piece of work begins", p.begun)
 	}
-	for range places {
-		came(t, "a piece of work begins", begun)
-	}
-	free = sync.OnceFunc(func() { close(release) })
-	t.Cleanup(free)
-	return free
+	return p
+}
+
+// take takes a place when it is the turn of the test's queue.
+func (p *takenPlaces) take(n *Node) {
+	n.crew.Go(&p.queue, netip.Addr{}, 0, func() time.Duration { p.begun <- true; <-p.release; return 0 })
 }
 
 const million = 1_000_000
@@ -117,6 +129,24 @@ func TestPipeTakesTurns(t *testing.T) {
 		}
 	}
 	t.Error("the key that one client asked for came last")
+}
+
+// A write whose source has changed begins anew ahead of what other clients of the proxy want.
+func TestBeginsAnewAheadOfOthers(t *testing.T) {
+	n := startNode(t)
+	setLong(t, n, "changes", "other")
+	all := occupyPlaces(t, n)
+	p := laterPipe(t, n, "common", 1)
+	p.raw("SETRANGE changes 2000000 x", "-DUNLINLATER 1")
+	p.raw("BITCOUNT other", "-DUNLINLATER 2")
+	setLong(t, n, "changes")
+	all.take(n)
+	all.release <- true
+	came(t, "the new value was made in vain", all.begun)
+	p.raw("PING", "+PONG") // behind it
+	all.release <- true
+	p.frame("SETRANGE", push(1, ":2000001"))
+	p.frame("BITCOUNT", push(2, ":3000000"))
 }
 
 // A proxy may say behind its greeting that it understands what is answered later.

@@ -60,6 +60,8 @@ func (r *request) workLater(w exec.Work, e effort, how progress) {
 		return
 	}
 	waiter, _ := w.(exec.Waiter)
+	rewrite, _ := w.(*exec.Rewrite)
+	j.anew = rewrite != nil && 0 < rewrite.Tries && rewrite.Tries <= exec.RewriteTries
 	cn.run(j, e, func(ctx context.Context) {
 		if j.of != nil || ctx.Err() == nil {
 			took := timeOf(ctx, func() { w.Run(ctx) })

@@ -8,7 +8,8 @@
 //
 // Whoever opens many connections has no more turns for that. A proxy's connection is a source of its own. It has
 // the work of many clients, and does not say whose: that on one partition has its turns together, so that who asks
-// for much on some keys holds up those on others little.
+// for much on some keys holds up those on others little. Work that was done in vain, because what it read has
+// changed, is first in its queue: others may wait for it already.
 //
 // Only work that computes belongs here: what waits for others would keep a place from those who
 // could use it. A place may rest behind a piece of work, so that the crew as a whole gives way to
@@ -79,6 +80,15 @@ func New(places int, spawn func(f func()), rest func(worked time.Duration)) *Cre
 // Go runs f in a goroutine, when it is the turn of what f is about in its queue, the queue's among those from the same
 // address, and theirs among all. The zero address is that of this queue only. The caller bounds the length of the queue.
 func (c *Crew) Go(q *Queue, from netip.Addr, about uint16, f Work) {
+	c.enqueue(q, from, about, f, false)
+}
+
+// GoAnew is Go for work that was done in vain before, which is first in its queue. The caller bounds how often.
+func (c *Crew) GoAnew(q *Queue, from netip.Addr, about uint16, f Work) {
+	c.enqueue(q, from, about, f, true)
+}
+
+func (c *Crew) enqueue(q *Queue, from netip.Addr, about uint16, f Work, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.free > 0 {
@@ -89,7 +99,12 @@ func (c *Crew) Go(q *Queue, from netip.Addr, about uint16, f Work) {
 	if q.of == nil {
 		c.enter(q, from)
 	}
-	q.add(about, piece{f, time.AfterFunc(LongWait, func() { c.hurried.Add(1) })})
+	p := piece{f, time.AfterFunc(LongWait, func() { c.hurried.Add(1) })}
+	if first {
+		q.addFirst(about, p)
+	} else {
+		q.add(about, p)
+	}
 }
 
 // begin ends the wait of a piece of work.
@@ -100,14 +115,32 @@ func (c *Crew) begin(p piece) Work {
 	return p.do
 }
 
-// add has the work wait behind all that is about the same.
-func (q *Queue) add(about uint16, p piece) {
+// line returns the index of what waits that is about this, or the length of lines.
+func (q *Queue) line(about uint16) int {
 	i := slices.IndexFunc(q.lines, func(l line) bool { return l.about == about })
 	if i < 0 {
-		i = len(q.lines)
+		return len(q.lines)
+	}
+	return i
+}
+
+// add has the work wait behind all that is about the same.
+func (q *Queue) add(about uint16, p piece) {
+	i := q.line(about)
+	if i == len(q.lines) {
 		q.lines = append(q.lines, line{about: about})
 	}
 	q.lines[i].waiting = append(q.lines[i].waiting, p)
+}
+
+// addFirst has the work be next.
+func (q *Queue) addFirst(about uint16, p piece) {
+	l := line{about, []piece{p}}
+	if i := q.line(about); i < len(q.lines) {
+		l.waiting = append(l.waiting, q.lines[i].waiting...)
+		q.lines = slices.Delete(q.lines, i, i+1)
+	}
+	q.lines = slices.Insert(q.lines, 0, l)
 }
 
 // take removes what is next.

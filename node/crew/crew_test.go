@@ -199,6 +199,36 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// Work that was done in vain is first in its queue, and takes the turn of what is about the same.
+func TestAnew(t *testing.T) {
+	var all sync.WaitGroup
+	c := New(1, all.Go, func(time.Duration) {})
+	begun, release := make(chan bool), make(chan bool)
+	c.Go(&Queue{}, netip.Addr{}, 0, func() time.Duration { begun <- true; <-release; return 0 })
+	<-begun
+	var done []string
+	work := func(name string) Work {
+		return func() time.Duration {
+			done = append(done, name)
+			return 0
+		}
+	}
+	var pipe, other Queue
+	c.Go(&pipe, netip.Addr{}, 1, work("one"))
+	c.Go(&other, netip.Addr{}, 1, work("other"))
+	c.Go(&pipe, netip.Addr{}, 2, work("two"))
+	c.Go(&pipe, netip.Addr{}, 2, work("two again"))
+	c.Go(&pipe, netip.Addr{}, 3, work("three"))
+	c.GoAnew(&pipe, netip.Addr{}, 2, work("anew"))
+	c.GoAnew(&other, netip.Addr{}, 2, work("other anew"))
+	close(release)
+	all.Wait()
+	want := []string{"anew", "other anew", "one", "other", "three", "two", "two again"}
+	if !slices.Equal(done, want) {
+		t.Errorf("done in the order %v, want %v", done, want)
+	}
+}
+
 // Withdraw takes no longer the more others wait, be it from the same address or from others.
 func TestWithdrawAmongMany(t *testing.T) {
 	const many, withdrawn, tries, bound = 100_000, 100, 5, 2 * time.Millisecond // going through all takes 10 ms or more
