@@ -143,7 +143,8 @@ func TestBeginsAnewAheadOfOthers(t *testing.T) {
 	all.take(n)
 	all.release <- true
 	came(t, "the new value was made in vain", all.begun)
-	p.raw("PING", "+PONG") // behind it
+	eventually(t, "it begins anew", func() bool { return n.pressing.Load() == 1 })
+	p.raw("PING", "+PONG") // now it waits
 	all.release <- true
 	p.frame("SETRANGE", push(1, ":2000001"))
 	p.frame("BITCOUNT", push(2, ":3000000"))
