@@ -145,8 +145,11 @@ func TestBeginsAnewAheadOfOthers(t *testing.T) {
 	came(t, "the new value was made in vain", all.begun)
 	eventually(t, "it begins anew", func() bool { return n.pressing.Load() == 1 })
 	p.raw("PING", "+PONG") // now it waits
+	all.take(n)
 	all.release <- true
+	came(t, "it was made again", all.begun)
 	p.frame("SETRANGE", push(1, ":2000001"))
+	all.free()
 	p.frame("BITCOUNT", push(2, ":3000000"))
 }
 
