@@ -270,8 +270,6 @@ func publishFor(r *request) {
 		return
 	}
 	switch r.Cmd = c; {
-	case r.relaysPublish():
-		publish(r)
 	case r.conn.outOfTurn:
 		r.Fail(errTakingOver)
 	case r.admitAsked(ring.Slot(r.Args[1])):
