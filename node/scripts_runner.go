@@ -52,7 +52,7 @@ func (x *runner) begin(w *scriptRun) {
 
 // end gives back what the run has taken, and the runner if it is whole: behind a panic it is not used again.
 func (x *runner) end(whole bool) {
-	x.node.ungrant(x.machine.Granted())
+	defer x.node.ungrant(x.machine.Granted()) // another script may take it when this one's values are garbage
 	if x.later != nil {
 		x.later.End()
 		x.later = nil

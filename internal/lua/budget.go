@@ -80,6 +80,9 @@ func (s *State) charge(n int) {
 	if s.used > s.limit {
 		s.recount(n)
 	}
+	if n >= largeAllocation {
+		collectFor(n)
+	}
 }
 
 // recount finds out what is still reachable once the account is full. n bytes are charged and not yet

@@ -2,6 +2,7 @@ package lua
 
 import (
 	"errors"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,45 @@ func long(t *testing.T) {
 	t.Helper()
 	if raceDetector {
 		t.Skip("one goroutine: the race detector has nothing to find")
+	}
+}
+
+// TestLargeGarbageIsCollected: what scripts make of large strings and forget, and what an ended one has left, makes the
+// heap no larger than the runtime's limit.
+func TestLargeGarbageIsCollected(t *testing.T) {
+	long(t) // it has a heap of its own kind
+	debug.FreeOSMemory()
+	used, _, _ := heapUse()
+	const room, bound = 40 << 20, 60 << 20
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(used + room))
+	stop, most := make(chan bool), make(chan int64)
+	go func() {
+		highest := used
+		for looks := time.NewTicker(100 * time.Microsecond); ; {
+			select {
+			case <-looks.C:
+				now, _, _ := heapUse()
+				highest = max(highest, now)
+			case <-stop:
+				most <- highest
+				return
+			}
+		}
+	}()
+	s := newTestState()
+	for range 5 {
+		s.Reset(Limits{Steps: 100_000_000, Bytes: 30 << 20})
+		proto, err := Compile("@test", `for i = 1, 8 do local s = string.rep("x", 28e6) end`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = s.Call(s.Load(proto)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop <- true
+	if grown := <-most - used; grown > bound {
+		t.Errorf("the heap has grown by %d MB, want at most %d", grown>>20, int64(bound)>>20)
 	}
 }
 
