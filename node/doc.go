@@ -20,7 +20,7 @@
 //	publication  a message of a transaction or a script on a channel that another node has (publication.go)
 //	event    a keyspace notification, which a goroutine publishes (events.go)
 //	ticket   stands for a large reply until its proxy has fetched it (node/ticket)
-//	job      a command that a goroutine works on. A pipe goes on meanwhile (jobs.go)
+//	job      a command that a goroutine works on. A pipe goes on meanwhile (jobs.go, efforts.go)
 //	view     the present table as this node obeys it: serve, wait or refuse, for each partition
 //	gained   of a partition: the table gives it to this node, which serves it once nobody else
 //	         can still do so
