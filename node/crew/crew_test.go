@@ -124,13 +124,22 @@ func TestNoRestWhileWorkWaitsForLong(t *testing.T) {
 	})
 }
 
-// Many connections from one address have their turns together, and leave nothing behind.
-func TestSources(t *testing.T) {
+// occupied returns a crew whose only place is taken. finish frees it, and returns when all work is done.
+func occupied() (c *Crew, finish func()) {
 	var all sync.WaitGroup
-	c := New(1, all.Go, func(time.Duration) {})
+	c = New(1, all.Go, func(time.Duration) {})
 	begun, release := make(chan bool), make(chan bool)
 	c.Go(&Queue{}, netip.Addr{}, 0, func() time.Duration { begun <- true; <-release; return 0 })
 	<-begun
+	return c, func() {
+		close(release)
+		all.Wait()
+	}
+}
+
+// Many connections from one address have their turns together, and leave nothing behind.
+func TestSources(t *testing.T) {
+	c, finish := occupied()
 	var done []string
 	add := func(q *Queue, from netip.Addr, names ...string) {
 		for _, name := range names {
@@ -152,8 +161,7 @@ func TestSources(t *testing.T) {
 	for i := range withdrawn {
 		c.Withdraw(&withdrawn[i])
 	}
-	close(release)
-	all.Wait()
+	finish()
 	want := []string{"many0", "proxy1", "other1", "many1", "proxy2", "other2", "many2", "many3"}
 	if !slices.Equal(done, want) {
 		t.Errorf("done in the order %v, want %v", done, want)
@@ -165,11 +173,7 @@ func TestSources(t *testing.T) {
 
 // What one connection wants to be done takes turns between the things that it is about.
 func TestLines(t *testing.T) {
-	var all sync.WaitGroup
-	c := New(1, all.Go, func(time.Duration) {})
-	begun, release := make(chan bool), make(chan bool)
-	c.Go(&Queue{}, netip.Addr{}, 0, func() time.Duration { begun <- true; <-release; return 0 })
-	<-begun
+	c, finish := occupied()
 	var done []string
 	var pipe Queue
 	add := func(q *Queue, about uint16, names ...string) {
@@ -191,8 +195,7 @@ func TestLines(t *testing.T) {
 	if got := len(c.Withdraw(&gone)); got != 3 {
 		t.Errorf("%d pieces of work are withdrawn, want 3", got)
 	}
-	close(release)
-	all.Wait()
+	finish()
 	want := []string{"much1", "other", "little1", "late1", "much2", "late2", "much3", "much4"}
 	if !slices.Equal(done, want) {
 		t.Errorf("done in the order %v, want %v", done, want)
@@ -201,11 +204,7 @@ func TestLines(t *testing.T) {
 
 // Work that was done in vain is first in its queue, and takes the turn of what is about the same.
 func TestAnew(t *testing.T) {
-	var all sync.WaitGroup
-	c := New(1, all.Go, func(time.Duration) {})
-	begun, release := make(chan bool), make(chan bool)
-	c.Go(&Queue{}, netip.Addr{}, 0, func() time.Duration { begun <- true; <-release; return 0 })
-	<-begun
+	c, finish := occupied()
 	var done []string
 	work := func(name string) Work {
 		return func() time.Duration {
@@ -221,8 +220,7 @@ func TestAnew(t *testing.T) {
 	c.Go(&pipe, netip.Addr{}, 3, work("three"))
 	c.GoAnew(&pipe, netip.Addr{}, 2, work("anew"))
 	c.GoAnew(&other, netip.Addr{}, 2, work("other anew"))
-	close(release)
-	all.Wait()
+	finish()
 	want := []string{"anew", "other anew", "one", "other", "three", "two", "two again"}
 	if !slices.Equal(done, want) {
 		t.Errorf("done in the order %v, want %v", done, want)
