@@ -53,7 +53,7 @@ func long(t *testing.T) {
 func TestLargeGarbageIsCollected(t *testing.T) {
 	long(t) // it has a heap of its own kind
 	debug.FreeOSMemory()
-	used, _, _ := heapUse()
+	used, _, _ := runtimeUse()
 	const room, bound = 40 << 20, 60 << 20
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(used + room))
 	stop, most := make(chan bool), make(chan int64)
@@ -62,7 +62,7 @@ func TestLargeGarbageIsCollected(t *testing.T) {
 		for looks := time.NewTicker(100 * time.Microsecond); ; {
 			select {
 			case <-looks.C:
-				now, _, _ := heapUse()
+				now, _, _ := runtimeUse()
 				highest = max(highest, now)
 			case <-stop:
 				most <- highest

@@ -12,8 +12,9 @@ import (
 const (
 	// largeAllocation is from how many bytes on an allocation is large.
 	largeAllocation = 256 << 10
-	// leastGarbage is by how much the heap must have grown since the last such collection.
-	leastGarbage = 4 << 20
+	// leastGarbage, and a garbageShare of the objects, is by how much these must have grown since the last such collection,
+	// which takes the longer the more of them there are.
+	leastGarbage, garbageShare = 4 << 20, 16
 )
 
 // collected is how many bytes of objects there were behind the last collection here.
@@ -21,21 +22,21 @@ var collected atomic.Int64
 
 // collectFor makes room for n bytes, if that is possible: it takes some milliseconds.
 func collectFor(n int) {
-	used, objects, limit := heapUse()
+	used, objects, limit := runtimeUse()
 	last := collected.Load()
 	if objects < last {
 		last = 0 // the runtime has collected meanwhile
 	}
-	if used+int64(n) <= limit || objects < last+leastGarbage {
+	if used+int64(n) <= limit || objects < last+max(leastGarbage, last/garbageShare) {
 		return
 	}
 	runtime.GC()
-	_, objects, _ = heapUse()
+	_, objects, _ = runtimeUse()
 	collected.Store(objects)
 }
 
-// heapUse returns how many bytes the runtime uses, those of objects among them, and its memory limit.
-func heapUse() (used, objects, limit int64) {
+// runtimeUse returns how many bytes the runtime uses, those of objects among them, and its memory limit.
+func runtimeUse() (used, objects, limit int64) {
 	samples := [...]metrics.Sample{
 		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/gomemlimit:bytes"},
