@@ -4,9 +4,11 @@ package node
 
 import (
 	"bytes"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,24 +44,30 @@ func heapMetric(name string) int64 {
 // mostCharged returns what the node charges at most beside data, from now until stop is called.
 func mostCharged(n *Node) (stop func() int64) {
 	outside, heap := n.engine.Outside(), n.HeapMemory()
-	end, most := make(chan struct{}), make(chan int64)
+	var most atomic.Int64
+	look := func() {
+		now := max(n.engine.Outside()-outside, n.HeapMemory()-heap)
+		for last := most.Load(); now > last && !most.CompareAndSwap(last, now); {
+			last = most.Load()
+		}
+	}
+	n.OnHeapStep(1, look) // a quick script's charge lasts for less than the period
+	beat, end := time.NewTicker(chargePeriod), make(chan struct{})
 	go func() {
-		beat := time.NewTicker(chargePeriod)
-		defer beat.Stop()
-		charged := int64(0)
 		for {
-			charged = max(charged, n.engine.Outside()-outside, n.HeapMemory()-heap)
 			select {
 			case <-beat.C:
+				look()
 			case <-end:
-				most <- charged
 				return
 			}
 		}
 	}()
 	return func() int64 {
+		beat.Stop()
 		close(end)
-		return <-most
+		n.OnHeapStep(math.MaxInt64, func() {})
+		return most.Load()
 	}
 }
 
