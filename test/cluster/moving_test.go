@@ -71,20 +71,22 @@ func readyOf(proxies []*harness.Member) string {
 }
 
 // TestGoRedisMovesFromADrainedProxy ends a proxy by SIGTERM while go-redis uses it without retries: the library is told
-// to move, and none of its commands fails.
+// to move, and none of its commands fails. One goroutine uses each client: with several, go-redis 9.23 may hand a
+// connection that it moves to another goroutine before it is ready.
 func TestGoRedisMovesFromADrainedProxy(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, 1, 2)
-	client := harness.GoRedis(t, &redis.Options{
-		Addr: balance(t, c.ByRole("proxy")), Protocol: 3, PoolSize: 4, MaxRetries: -1,
-		DialTimeout: harness.ReplyTimeout, ReadTimeout: harness.ReplyTimeout, PoolTimeout: harness.ReplyTimeout,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeEnabled},
-	})
+	addr := balance(t, c.ByRole("proxy"))
 	ctx := t.Context()
 	var stop atomic.Bool
 	var done atomic.Int64
 	var busy sync.WaitGroup
 	for i := range 4 {
+		client := harness.GoRedis(t, &redis.Options{
+			Addr: addr, Protocol: 3, MaxRetries: -1,
+			DialTimeout: harness.ReplyTimeout, ReadTimeout: harness.ReplyTimeout, PoolTimeout: harness.ReplyTimeout,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeEnabled},
+		})
 		busy.Go(func() {
 			for n := int64(1); !stop.Load() && ctx.Err() == nil; n++ {
 				got, err := client.Incr(ctx, fmt.Sprint("moving:", i)).Result()
