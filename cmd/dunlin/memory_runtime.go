@@ -201,22 +201,23 @@ func (m *memoryShares) adjust() {
 	m.keepHeap(goMemory(storage, len(m.nodes))+proxys, counted-proxys+counted/4)
 }
 
-// keepHeap gives the runtime a limit of known bytes, which nodes are charged with already, and rest,
+// keepHeap gives the runtime a limit of known bytes, which nodes are charged with already, and most of rest,
 // which they keep, or of as much as it needs, up to half as much again. They also keep what it has above its limit.
+// A heapSlack-th of rest is beyond the limit: large allocations exceed it while the runtime collects.
 func (m *memoryShares) keepHeap(known, rest int64) {
 	h := &m.heap
-	use := h.collectAbove(known + rest)
-	limit := max(known+rest, min((use.need+needStep-1)/needStep*needStep, (known+rest)/2*3))
+	use, slack := h.collectAbove(known+rest), rest/heapSlack
+	limit := max(known+rest-slack, min((use.need+needStep-1)/needStep*needStep, (known+rest)/2*3))
 	keep := func(bytes int64) {
 		for _, n := range m.nodes {
 			n.KeepHeap((bytes - known) / int64(len(m.nodes)))
 		}
 	}
 	if limit > h.limit {
-		keep(limit)
+		keep(limit + slack)
 	}
 	h.setLimit(limit)
-	keep(max(limit, use.total))
+	keep(max(limit+slack, use.total))
 }
 
 // heapLimit is the Go runtime's memory limit. The zero value leaves the runtime alone.
@@ -264,6 +265,7 @@ const (
 	// heapRoom is by how much the heap may grow between two collections, with the megabyte that the
 	// runtime leaves below its limit. With much less it collects a hundred times a second.
 	heapRoom = 4 << 20
+	heapSlack = 16
 	// needStep is in what steps the limit follows the need: the runtime stops for each.
 	needStep = 1 << 20
 )

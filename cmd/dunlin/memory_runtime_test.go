@@ -210,6 +210,27 @@ func TestHeapLimitFollowsTheNeed(t *testing.T) {
 	f(10*mib, 14*mib)
 }
 
+// TestHeapLimitHasSlack: nodes keep more for what connections and scripts use than the runtime's limit lets it have.
+func TestHeapLimitHasSlack(t *testing.T) {
+	m, heap := newTestShares(0)
+	n := testNode(t, 128*mib)
+	m.nodes = append(m.nodes, n)
+	f := func(need, want, wantKept int64) {
+		t.Helper()
+		heap.need = need
+		m.keepHeap(14*mib, 32*mib)
+		stats, err := n.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if heap.limit != want || stats.Garbage != wantKept {
+			t.Errorf("with a need of %d the limit is %d and the node keeps %d, want %d and %d", need, heap.limit, stats.Garbage, want, wantKept)
+		}
+	}
+	f(10*mib, 44*mib, 32*mib)
+	f(50*mib, 50*mib, 38*mib)
+}
+
 // TestHeapUse: what the runtime needs is what it has without garbage, and some room.
 func TestHeapUse(t *testing.T) {
 	garbage := make([]byte, 64*mib)
