@@ -45,6 +45,9 @@ type round struct {
 const (
 	lines         = 2
 	waitersOfLine = 3
+	// keysOfLine is how many keys a line waits for, one after the other. Of many some would lie in the partitions that
+	// hostile scripts hold.
+	keysOfLine = 64
 	// lineTime is the time between two waiters of a line.
 	lineTime = 300 * time.Millisecond
 	// lineLag bounds the time that other commands take meanwhile: those that take longer might have overtaken a waiter.
@@ -73,7 +76,7 @@ func (g *lining) run() {
 	s := g.others[0]
 	for n := 0; !g.x.Stopped(); n++ {
 		ok := g.x.Unpaused(func() bool {
-			return g.x.Divided.Load() || !g.x.Tables.atLevel(ring.Level) || g.round(fmt.Sprintf("%s:%d", g.name, n))
+			return g.x.Divided.Load() || !g.x.Tables.atLevel(ring.Level) || g.round(fmt.Sprintf("%s:%d", g.name, n%keysOfLine))
 		})
 		if !ok {
 			return
