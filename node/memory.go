@@ -130,6 +130,9 @@ func (n *Node) SetMaxMemory(bytes int64) error { return n.setMemory(bytes) }
 // HeapMemory returns how much of the Go heap counts towards the limit beside Overhead.
 func (n *Node) HeapMemory() int64 { return n.lists.Load() + n.conns.Load() }
 
+// ScriptMemory returns how much of HeapMemory scripts have taken while they run.
+func (n *Node) ScriptMemory() int64 { return n.scripts.granted.Load() }
+
 // heapWatch is who wants to know that HeapMemory has changed by a step.
 type heapWatch struct {
 	from, step int64

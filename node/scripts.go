@@ -44,6 +44,9 @@ const (
 	// grantedShare is the share of the node's memory that all scripts together may take while they run:
 	// others' commands shall find some.
 	grantedShare = 4
+	// withheldShare is the share of the node's memory that a script may withhold from others who make room.
+	// Values that it met several times count as often.
+	withheldShare = 2
 )
 
 func (n *Node) startScripting() {

@@ -135,6 +135,7 @@ var (
 	errScriptsLong  = &script.Error{Text: "ERR the scripts of this transaction have run for more than a minute"}
 	errScriptLost   = &script.Error{Text: errHalfway}
 	errScriptMemory = &script.Error{Text: exec.ErrOOM}
+	errScriptHolds  = &script.Error{Text: "ERR the script was ended: others need the memory that the keys of its partition take"}
 )
 
 // Run executes the script, in a goroutine.

@@ -75,6 +75,9 @@ func (x *runner) Look() error {
 	if err := w.check(); err != nil {
 		return err
 	}
+	if h := x.Request.Hold; h != nil && h.Withheld() > x.node.engine.MaxBytes()/withheldShare {
+		return errScriptHolds
+	}
 	if time.Since(w.first) > restAfter {
 		_ = exec.Step(w.steps) // whether the script ends is decided above
 	}

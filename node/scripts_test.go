@@ -503,3 +503,29 @@ func TestScriptsShareMemory(t *testing.T) {
 		t.Errorf("%d bytes are not given back", left)
 	}
 }
+
+// A script ends when others look for memory and meet what it holds again and again.
+func TestScriptsWithholdLittle(t *testing.T) {
+	n := startScripts(t)
+	n.scripts.maxRun = 10 * time.Second
+	tellLoops(t, n)
+	script := dial(t, n.Addr())
+	script.send(fmt.Sprintf(`EVAL "for i = 1, %d do redis.call('SET', KEYS[1] .. i, string.rep('x', 1000)) end while true do end" 1 {k}`,
+		n.cfg.Memory/2000))
+	ended := make(chan string, 1)
+	go func() { ended <- script.next() }()
+	c, value := dial(t, n.Addr()), strings.Repeat("x", 1000)
+	for i := 0; ; i++ {
+		select {
+		case got := <-ended:
+			if !strings.Contains(got, errScriptHolds.Text) {
+				t.Errorf("the script answers %s", got)
+			}
+			return
+		default:
+		}
+		if got := c.do(fmt.Sprintf("SET other:%d %s", i, value)); got != "OK" && !strings.Contains(got, "BUSY") {
+			t.Fatalf("SET %d answers %s", i, got)
+		}
+	}
+}

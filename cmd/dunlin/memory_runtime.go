@@ -137,6 +137,14 @@ func (m *memoryShares) counted() (bytes int64) {
 	return bytes
 }
 
+// scripts is how much of that scripts use.
+func (m *memoryShares) scripts() (bytes int64) {
+	for _, n := range m.nodes {
+		bytes += n.ScriptMemory()
+	}
+	return bytes
+}
+
 // forgetProgram gives the memory back that only the start needs of the program's file.
 func (p *process) forgetProgram() {
 	if err := mapping.ForgetProgram(); err != nil {
@@ -198,7 +206,7 @@ func (m *memoryShares) adjust() {
 		m.kept = kept
 		m.keep(int(kept))
 	}
-	m.keepHeap(goMemory(storage, len(m.nodes))+proxys, counted-proxys+counted/4)
+	m.keepHeap(goMemory(storage, len(m.nodes))+proxys, counted-proxys+counted/4+m.scripts()/scriptSlack)
 }
 
 // keepHeap gives the runtime a limit of known bytes, which nodes are charged with already, and most of rest,
@@ -266,6 +274,9 @@ const (
 	// runtime leaves below its limit. With much less it collects a hundred times a second.
 	heapRoom = 4 << 20
 	heapSlack = 16
+	// scriptSlack is the part of their memory that scripts take beside it, with the quarter that everything does: 40 MiB
+	// of the heap lived where they had 31.
+	scriptSlack = 4
 	// needStep is in what steps the limit follows the need: the runtime stops for each.
 	needStep = 1 << 20
 )

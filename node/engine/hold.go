@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Hold keeps a partition for one command that takes longer than a shard may be locked. The holder
 // works in slices: it locks the partition by Hold.Lock, and unlocks it between them. Others can lock
@@ -9,8 +12,8 @@ import "slices"
 //	Lock ─> t.Hold ─> Unlock    h.Lock ─> Unlock    h.Lock ─> Unlock    h.End
 //	  └ the first slice ┘ others  └ next ┘   others   └ last ┘
 //
-// Time stands still in a held partition: nothing in it expires or is evicted, but by the holder and
-// at the time when the hold began. Feeds, counts, compaction, sweeps and walks do not wait for it. Only
+// Time stands still in a held partition: nothing in it is evicted or expires, but for the holder, at the
+// time when the hold began. Feeds, counts, compaction, sweeps and walks do not wait for it. Only
 // WalkUnheld stops before it.
 type Hold struct {
 	s         *shard
@@ -19,6 +22,7 @@ type Hold struct {
 	now       int64
 	ended     chan struct{}
 	unit      *unit // nil: what the holder changes is logged as it changes
+	withheld  atomic.Int64
 }
 
 // Hold begins a hold on t's partition, which nobody holds.
@@ -72,6 +76,10 @@ func (h *Hold) Partition() uint16 { return h.partition }
 // Section returns the section of it in which the hold began.
 func (h *Hold) Section() uint16 { return h.section }
 
+// Withheld is how many bytes of records others would have evicted, had they not been held. A record counts
+// each time that it is met.
+func (h *Hold) Withheld() int64 { return h.withheld.Load() }
+
 // Ended returns a channel that is closed when the hold has ended.
 func (h *Hold) Ended() <-chan struct{} { return h.ended }
 
@@ -97,6 +105,21 @@ func (s *shard) holder(p uint16) *Hold {
 	return nil
 }
 
-// keeps reports whether a record with header h must neither expire nor be evicted, because its
-// partition is held.
+// keeps reports whether a record with header h must neither expire nor be evicted, because its partition is
+// held.
 func (s *shard) keeps(h header) bool { return len(s.holds) != 0 && s.holder(h.partition()) != nil }
+
+// withholds is keeps for whoever makes room: the hold counts the record, and what is not in its cell.
+func (s *shard) withholds(h header, more int64) bool {
+	if len(s.holds) == 0 {
+		return false
+	}
+	hold := s.holder(h.partition())
+	if hold == nil {
+		return false
+	}
+	if s.e.Policy() != NoEviction {
+		hold.withheld.Add(int64(s.e.cellLen(h)) + s.e.bytesElsewhere(h) + more)
+	}
+	return true
+}

@@ -98,6 +98,9 @@ func TestHoldKeepsRecords(t *testing.T) {
 		if n := e.Count(1); n != kept {
 			t.Errorf("policy %v: %d of %d keys of the held partition are left", policy, n, kept)
 		}
+		if policy == AllKeys && h.Withheld() < kept*64 {
+			t.Errorf("%d bytes were withheld", h.Withheld())
+		}
 		h.End()
 		for i := 0; i < 200_000 && e.Count(1) == kept; i++ {
 			if err := set(2, i); err != nil {
