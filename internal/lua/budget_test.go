@@ -2,6 +2,7 @@ package lua
 
 import (
 	"errors"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -318,4 +319,26 @@ func TestCensusSparesArguments(t *testing.T) {
 			assert(last(unpack(numbers)) == 3000)
 			assert(select("#", coroutine.wrap(function(...) return tail(i, ...) end)(unpack(numbers))) == 1)
 		end`, nil)
+}
+
+// TestCensusCountsItself: it says how much memory it takes. What it allocates in the course of time is at most three times as much.
+func TestCensusCountsItself(t *testing.T) {
+	long(t)
+	for _, source := range []string{
+		`kept = {} for i = 1, 100000 do kept[i] = ("x"):rep(64) .. i end`,
+		`kept = {} for i = 1, 100000 do kept[i] = {} end`,
+	} {
+		s := newTestState()
+		s.Reset(Limits{Steps: 100_000_000, Bytes: 64 << 20})
+		if _, err := s.Call(s.Load(mustCompile(t, source))); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c := s.count()
+		runtime.ReadMemStats(&after)
+		if took, own := int(after.TotalAlloc-before.TotalAlloc), c.own(); took < 1<<20 || took > 3*own || own > took {
+			t.Errorf("%s\n the census of %d bytes took %d, and says %d", source, c.bytes, took, own)
+		}
+	}
 }

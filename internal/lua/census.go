@@ -4,7 +4,7 @@ import "unsafe"
 
 // A census adds up the bytes that are reachable from a State: its globals, its threads' stacks, and what
 // these refer to. It costs steps like everything else, so a script that lives close to its limit pays for
-// being counted again and again.
+// being counted again and again. It needs memory, up to a third of what it counts, and adds that.
 type census struct {
 	mark    uint32
 	bytes   int
@@ -15,7 +15,18 @@ type census struct {
 // sharedString is the length from which a string counts once, however often it is referred to.
 const sharedString = 64
 
+// countedSize and workSize are what an entry of these takes, also while they grow.
+const countedSize, workSize = 24, 2 * valueSize
+
 func (s *State) census() int {
+	c := s.count()
+	return c.bytes + c.own()
+}
+
+// own is how many bytes the census takes itself.
+func (c *census) own() int { return len(c.counted)*countedSize + cap(c.work)*workSize }
+
+func (s *State) count() *census {
 	s.lastCensus++
 	c := &census{mark: s.lastCensus, counted: map[unsafe.Pointer]bool{}}
 	c.table(s.Globals)
@@ -38,7 +49,7 @@ func (s *State) census() int {
 		}
 	}
 	s.spend(steps)
-	return c.bytes
+	return c
 }
 
 // value counts v, if it was not counted, and puts what it refers to on the list of work.
