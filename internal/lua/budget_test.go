@@ -321,7 +321,8 @@ func TestCensusSparesArguments(t *testing.T) {
 		end`, nil)
 }
 
-// TestCensusCountsItself: it says how much memory it takes. What it allocates in the course of time is at most three times as much.
+// TestCensusCountsItself: it says how much memory it takes. What it allocates in the course of time is at most three
+// times as much.
 func TestCensusCountsItself(t *testing.T) {
 	long(t)
 	for _, source := range []string{
