@@ -272,7 +272,8 @@ type heapUse struct {
 const (
 	// heapRoom is by how much the heap may grow between two collections, with the megabyte that the
 	// runtime leaves below its limit. With much less it collects a hundred times a second.
-	heapRoom  = 4 << 20
+	heapRoom = 4 << 20
+	// heapSlack: this part of what connections and scripts use is beyond the limit.
 	heapSlack = 16
 	// scriptSlack is the part of their memory that scripts take beside it, with the quarter that everything does: 40 MiB
 	// of the heap lived where they had 31.
