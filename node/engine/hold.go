@@ -109,8 +109,9 @@ func (s *shard) holder(p uint16) *Hold {
 // held.
 func (s *shard) keeps(h header) bool { return len(s.holds) != 0 && s.holder(h.partition()) != nil }
 
-// withholds is keeps for whoever makes room: the hold counts the record, and what is not in its cell.
-func (s *shard) withholds(h header, more int64) bool {
+// withholds is keeps for whoever makes room: the hold counts a record that might go, and more bytes of its value outside
+// of its cell.
+func (s *shard) withholds(ref handle, h header, more int64) bool {
 	if len(s.holds) == 0 {
 		return false
 	}
@@ -118,7 +119,7 @@ func (s *shard) withholds(h header, more int64) bool {
 	if hold == nil {
 		return false
 	}
-	if s.e.Policy() != NoEviction {
+	if policy := s.e.Policy(); policy == AllKeys || policy == VolatileTTL && s.cells.expireAt(ref, h) != 0 {
 		hold.withheld.Add(int64(s.e.cellLen(h)) + s.e.bytesElsewhere(h) + more)
 	}
 	return true

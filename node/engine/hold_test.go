@@ -87,6 +87,12 @@ func TestHoldKeepsRecords(t *testing.T) {
 		x := e.Lock(1, 0)
 		h := x.Hold()
 		x.Unlock()
+		x = e.Lock(3, 0)
+		if err := x.Set(key(0), make([]byte, 100), TypeString, 0); err != nil {
+			t.Fatal(err)
+		}
+		other := x.Hold()
+		x.Unlock()
 		for i := range 200_000 {
 			if err := set(2, i); err != nil {
 				t.Fatalf("policy %v, key %d: %v", policy, i, err)
@@ -98,9 +104,13 @@ func TestHoldKeepsRecords(t *testing.T) {
 		if n := e.Count(1); n != kept {
 			t.Errorf("policy %v: %d of %d keys of the held partition are left", policy, n, kept)
 		}
-		if policy == AllKeys && h.Withheld() < kept*64 {
-			t.Errorf("%d bytes were withheld", h.Withheld())
+		if h.Withheld() < kept*100 {
+			t.Errorf("policy %v: %d bytes were withheld", policy, h.Withheld())
 		}
+		if may := other.Withheld() > 0; may != (policy == AllKeys) {
+			t.Errorf("policy %v: %d bytes of a key that does not expire were withheld", policy, other.Withheld())
+		}
+		other.End()
 		h.End()
 		for i := 0; i < 200_000 && e.Count(1) == kept; i++ {
 			if err := set(2, i); err != nil {
