@@ -30,6 +30,8 @@ type scripting struct {
 	lines    lineLimit
 	tryFor   time.Duration // how long a script may take on a loop: lockSlice, but in tests
 	maxRun   time.Duration // how long a script may run: maxRun, but in tests
+	// withheldShare is the share of the memory that a script may withhold: withheldShare, but in tests.
+	withheldShare int64
 
 	granted atomic.Int64 // bytes that scripts have taken while they run
 
@@ -58,7 +60,7 @@ func (n *Node) startScripting() {
 	s.holding.free = max(1, half-half/2)
 	s.running = make(map[*scriptRun]struct{})
 	s.runners.New, s.newTrier = n.newRunner, n.newTrier
-	s.maxRun, s.tryFor = maxRun, lockSlice
+	s.maxRun, s.tryFor, s.withheldShare = maxRun, lockSlice, withheldShare
 	n.functions.rest = functionsRest
 }
 

@@ -75,7 +75,7 @@ func (x *runner) Look() error {
 	if err := w.check(); err != nil {
 		return err
 	}
-	if h := x.Request.Hold; h != nil && h.Withheld() > x.node.engine.MaxBytes()/withheldShare {
+	if h := x.Request.Hold; h != nil && h.Withheld() > x.node.engine.MaxBytes()/x.node.scripts.withheldShare {
 		return errScriptHolds
 	}
 	if time.Since(w.first) > restAfter {

@@ -507,9 +507,10 @@ func TestScriptsShareMemory(t *testing.T) {
 // A script ends when others look for memory and meet what it holds again and again.
 func TestScriptsWithholdLittle(t *testing.T) {
 	n := startScripts(t)
-	n.scripts.maxRun = 10 * time.Second
+	n.scripts.withheldShare = n.cfg.Memory // a byte
 	tellLoops(t, n)
 	script := dial(t, n.Addr())
+	script.patience = 2 * maxRun
 	script.send(fmt.Sprintf(`EVAL "for i = 1, %d do redis.call('SET', KEYS[1] .. i, string.rep('x', 1000)) end while true do end" 1 {k}`,
 		n.cfg.Memory/2000))
 	ended := make(chan string, 1)

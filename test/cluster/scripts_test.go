@@ -16,7 +16,9 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	c := harness.StartClusterWith(t, harness.StartOptions{Nodes: 3, Proxies: 2, NodeFlags: []string{"--copies", "1"}})
 	addr := c.Proxy(0).Addr
-	harness.AwaitLevel(t, addr)
+	for _, p := range c.ByRole("proxy") {
+		harness.AwaitLevel(t, p.Addr)
+	}
 	w := harness.DialWire(t, addr)
 	w.Send([]byte("SCRIPT LOAD \"return {redis.call('INCR', KEYS[1]), ARGV[1]}\"\r\n"))
 	sha := strings.Fields(string(w.Next()))[1]
