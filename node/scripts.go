@@ -30,8 +30,6 @@ type scripting struct {
 	lines    lineLimit
 	tryFor   time.Duration // how long a script may take on a loop: lockSlice, but in tests
 	maxRun   time.Duration // how long a script may run: maxRun, but in tests
-	// withheldShare is the share of the memory that a script may withhold: withheldShare, but in tests.
-	withheldShare int64
 
 	granted atomic.Int64 // bytes that scripts have taken while they run
 
@@ -46,9 +44,6 @@ const (
 	// grantedShare is the share of the node's memory that all scripts together may take while they run:
 	// others' commands shall find some.
 	grantedShare = 4
-	// withheldShare is the share of the node's memory that a script may withhold from others who make room.
-	// Values that it met several times count as often.
-	withheldShare = 2
 )
 
 func (n *Node) startScripting() {
@@ -60,7 +55,7 @@ func (n *Node) startScripting() {
 	s.holding.free = max(1, half-half/2)
 	s.running = make(map[*scriptRun]struct{})
 	s.runners.New, s.newTrier = n.newRunner, n.newTrier
-	s.maxRun, s.tryFor, s.withheldShare = maxRun, lockSlice, withheldShare
+	s.maxRun, s.tryFor = maxRun, lockSlice
 	n.functions.rest = functionsRest
 }
 

@@ -67,6 +67,7 @@ type scriptRun struct {
 	before time.Duration // for how long scripts of its transaction have run before it
 	first  time.Time     // when it had its first place
 	looked time.Time     // when it was last asked whether the client has left
+	weighs time.Time     // until then it may withhold any amount from those who make room
 	places *places
 	placed bool
 	turn   time.Time // since when it has its place
@@ -149,7 +150,7 @@ func (w *scriptRun) Run(ctx context.Context) {
 		w.fail(err)
 		return
 	}
-	w.first = w.turn
+	w.first, w.weighs = w.turn, w.turn.Add(weighEvery)
 	w.steps = exec.WithSteps(ctx, w.node.mayRest)
 	defer func() {
 		w.leave()

@@ -75,8 +75,8 @@ func (x *runner) Look() error {
 	if err := w.check(); err != nil {
 		return err
 	}
-	if h := x.Request.Hold; h != nil && h.Withheld() > x.node.engine.MaxBytes()/x.node.scripts.withheldShare {
-		return errScriptHolds
+	if err := w.checkHold(x.Request.Hold); err != nil {
+		return err
 	}
 	if time.Since(w.first) > restAfter {
 		_ = exec.Step(w.steps) // whether the script ends is decided above

@@ -504,29 +504,33 @@ func TestScriptsShareMemory(t *testing.T) {
 	}
 }
 
-// A script ends when others look for memory and meet what it holds again and again.
+// A script ends when others make room and it holds much of the memory, and goes on if it holds little.
 func TestScriptsWithholdLittle(t *testing.T) {
 	n := startScripts(t)
-	n.scripts.withheldShare = n.cfg.Memory // a byte
-	tellLoops(t, n)
-	script := dial(t, n.Addr())
-	script.patience = 2 * maxRun
-	script.send(fmt.Sprintf(`EVAL "for i = 1, %d do redis.call('SET', KEYS[1] .. i, string.rep('x', 1000)) end while true do end" 1 {k}`,
-		n.cfg.Memory/2000))
-	ended := make(chan string, 1)
-	go func() { ended <- script.next() }()
-	c, value := dial(t, n.Addr()), strings.Repeat("x", 1000)
-	for i := 0; ; i++ {
-		select {
-		case got := <-ended:
-			if !strings.Contains(got, errScriptHolds.Text) {
-				t.Errorf("the script answers %s", got)
+	fill := func(key string, keys int64) (answer string) {
+		t.Helper()
+		script := dial(t, n.Addr())
+		script.patience = 2 * maxRun
+		script.send(fmt.Sprintf(`EVAL "for i = 1, %d do redis.call('SET', KEYS[1] .. i, string.rep('x', 1000)) end `+
+			`local from = os.clock() while os.clock() - from < 3 do end return 'whole'" 1 %s`, keys, key))
+		ended := make(chan string, 1)
+		go func() { ended <- script.next() }()
+		c, value := dial(t, n.Addr()), strings.Repeat("x", 1000)
+		for i := 0; ; i++ {
+			select {
+			case answer = <-ended:
+				return answer
+			default:
 			}
-			return
-		default:
+			if got := c.do(fmt.Sprintf("SET other:%d %s", i, value)); got != "OK" && !strings.Contains(got, "BUSY") {
+				t.Fatalf("SET %d answers %s", i, got)
+			}
 		}
-		if got := c.do(fmt.Sprintf("SET other:%d %s", i, value)); got != "OK" && !strings.Contains(got, "BUSY") {
-			t.Fatalf("SET %d answers %s", i, got)
-		}
+	}
+	if got := fill("{a}", n.cfg.Memory/2000); !strings.Contains(got, errScriptHolds.Text) {
+		t.Errorf("a script that holds half of the memory answers %s", got)
+	}
+	if got := fill("{b}", 1000); got != `"whole"` {
+		t.Errorf("a script that holds little answers %s", got)
 	}
 }

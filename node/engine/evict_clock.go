@@ -101,7 +101,7 @@ func (c *clocks) visit(h *hand) handle {
 // none.
 func (c *clocks) next(h *hand) handle {
 	ref := c.s.e.step(h)
-	if h := c.s.cells.header(ref); !h.live() || ref == c.s.pinned || c.s.values.isSpared(ref, h) || c.s.withholds(ref, h, 0) {
+	if h := c.s.cells.header(ref); !h.live() || ref == c.s.pinned || c.s.withholds(h) || c.s.values.isSpared(ref, h) {
 		return 0
 	}
 	return ref

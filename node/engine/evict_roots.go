@@ -90,7 +90,7 @@ func (v *values) turnRoots() bool {
 		h := v.s.cells.head(at)
 		hdr := v.s.cells.header(h.root)
 		switch {
-		case h.spared || h.pinned || h.root == v.s.pinned || v.s.withholds(h.root, hdr, h.bytes):
+		case h.spared || h.pinned || h.root == v.s.pinned || v.s.withholds(hdr):
 		case v.s.isDue(hdr.partition(), v.s.cells.expireAt(h.root, hdr)):
 			v.s.expire(h.root)
 			return true

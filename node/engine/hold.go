@@ -22,7 +22,7 @@ type Hold struct {
 	now       int64
 	ended     chan struct{}
 	unit      *unit // nil: what the holder changes is logged as it changes
-	withheld  atomic.Int64
+	wanted    atomic.Bool
 }
 
 // Hold begins a hold on t's partition, which nobody holds.
@@ -76,9 +76,8 @@ func (h *Hold) Partition() uint16 { return h.partition }
 // Section returns the section of it in which the hold began.
 func (h *Hold) Section() uint16 { return h.section }
 
-// Withheld is how many bytes of records others would have evicted, had they not been held. A record counts
-// each time that it is met.
-func (h *Hold) Withheld() int64 { return h.withheld.Load() }
+// IsWanted reports whether somebody who makes room has met a record that is held.
+func (h *Hold) IsWanted() bool { return h.wanted.Load() }
 
 // Ended returns a channel that is closed when the hold has ended.
 func (h *Hold) Ended() <-chan struct{} { return h.ended }
@@ -105,22 +104,17 @@ func (s *shard) holder(p uint16) *Hold {
 	return nil
 }
 
-// keeps reports whether a record with header h must neither expire nor be evicted, because its partition is
-// held.
+// keeps reports whether a record with header h must neither expire nor be evicted, because its
+// partition is held.
 func (s *shard) keeps(h header) bool { return len(s.holds) != 0 && s.holder(h.partition()) != nil }
 
-// withholds is keeps for whoever makes room: the hold counts a record that might go, and more bytes of its value outside
-// of its cell.
-func (s *shard) withholds(ref handle, h header, more int64) bool {
-	if len(s.holds) == 0 {
-		return false
-	}
+// withholds is keeps for whoever makes room: the hold is wanted then.
+func (s *shard) withholds(h header) bool { return len(s.holds) != 0 && s.want(h) }
+
+func (s *shard) want(h header) bool {
 	hold := s.holder(h.partition())
-	if hold == nil {
-		return false
+	if hold != nil {
+		hold.wanted.Store(true)
 	}
-	if policy := s.e.Policy(); policy == AllKeys || policy == VolatileTTL && s.cells.expireAt(ref, h) != 0 {
-		hold.withheld.Add(int64(s.e.cellLen(h)) + s.e.bytesElsewhere(h) + more)
-	}
-	return true
+	return hold != nil
 }
