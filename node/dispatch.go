@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
 	"github.com/dunlin-cache/dunlin/node/engine"
@@ -126,9 +127,19 @@ func (r *request) execute(s *step) {
 	} else {
 		s.plan.handler(&r.Request)
 	}
-	if len(r.Pins) > pins && r.transaction == nil {
-		r.NoteAlone(start, pins)
-		r.ticketed(start, pins)
+	if len(r.Pins) > pins {
+		r.limitPins(start, pins)
+	}
+}
+
+// limitPins has a reply that pins values take no memory that others need, and wait at the node if it is large.
+func (r *request) limitPins(start, firstPin int) {
+	if member.PoppedLen(r.Out[start:]) == 0 { // or it may still be taken back
+		r.LimitPins(start, firstPin)
+	}
+	if len(r.Pins) > firstPin && r.transaction == nil {
+		r.NoteAlone(start, firstPin)
+		r.ticketed(start, firstPin)
 	}
 }
 

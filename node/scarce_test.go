@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
@@ -205,5 +207,86 @@ func TestStalledRequestsGiveWay(t *testing.T) {
 	mine.sendRaw(mSetRequest("mine", 4000))
 	if got := mine.next(); got != "OK" {
 		t.Errorf("then MSET answers %s", got)
+	}
+}
+
+// TestPinsLeaveRoom: those who read large values, and do not go on, do not pin what others' small values need. Who would
+// gets an error in place of the reply.
+func TestPinsLeaveRoom(t *testing.T) {
+	const (
+		large, long   = 36, 2 << 20 // a socket takes less than one of them
+		medium, short = 100, 100_000
+	)
+	for _, x := range []struct {
+		command string
+		id      command.ID
+		refusal string
+	}{
+		{"GET", command.Get, exec.ErrPinned},
+		{"GETDEL", command.GetDel, exec.ErrReplyLost},
+		{"MGET", command.MGet, exec.ErrPinned},
+		{"LRANGE", command.LRange, exec.ErrReplyLost},
+	} {
+		t.Run(x.command, func(t *testing.T) {
+			n := startLeveled(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = 128<<20, "allkeys", time.Hour })
+			stopTimers(t, n)
+			buffers := n.engine.MaxBytes() / connShare * 3 / 4
+			if !n.engine.Charge(buffers) { // what clients' connections may have
+				t.Fatal("no memory for the buffers")
+			}
+			defer n.engine.Refund(buffers)
+			c := dial(t, n.Addr())
+			set, end := "SET", ""
+			if x.id == command.LRange {
+				set, end = "RPUSH", " 0 -1"
+			}
+			for i := range large {
+				c.sendRaw(bigRequest(t, fmt.Sprintf("%s large:%d BIG", set, i), bigValue(long, byte(i))))
+				c.read()
+			}
+			names := ""
+			for i := range medium {
+				c.wantBig(fmt.Sprintf("SET medium:%d BIG", i), bigValue(short, byte(i)), "OK")
+				names += fmt.Sprint(" medium:", i)
+			}
+			executed := func(id command.ID) uint64 {
+				st, err := n.Stats()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return st.Commands[id]
+			}
+			reader := func(id command.ID, line string) *client {
+				before := executed(id)
+				r := dial(t, n.Addr())
+				r.conn.(*net.TCPConn).SetReadBuffer(32 << 10)
+				r.send(line)
+				eventually(t, "it is executed", func() bool { return executed(id) > before })
+				return r
+			}
+			reader(command.MGet, "MGET large:0"+names)
+			for i := range large {
+				r := reader(x.id, fmt.Sprintf("%s large:%d%s", x.command, i, end))
+				if i < large-1 {
+					continue
+				}
+				head := make([]byte, len(x.refusal)+1)
+				if _, err := io.ReadFull(r.conn, head); err != nil || string(head) != "-"+x.refusal {
+					t.Errorf("the last reader gets %q, error %v", head, err)
+				}
+			}
+			mine := bigValue(short, 99)
+			c.wantBig("SET mine BIG", mine, "OK")
+			c.sendArgs([]byte("GET"), []byte("mine"))
+			if got := c.nextBig(mine); got != "BIG" {
+				t.Errorf("GET mine answers %.100s", got)
+			}
+			for i := range 2000 {
+				length := []int{10, 100, 1000, 10_000, 30_000}[i%5]
+				if c.want(fmt.Sprintf("SET small:%d %s", i, strings.Repeat("v", length)), "OK"); t.Failed() {
+					break
+				}
+			}
+		})
 	}
 }

@@ -22,6 +22,20 @@ func (t Txn) Pin(item Item) (Pin, bool) {
 	return l.pin(l.offset(item.body), item.header.keyLen(), item.header.bodyLen()), true
 }
 
+// pinRoom: what is pinned leaves others a pinRoom-th of the limit, beside what large values leave anyway.
+const pinRoom = 8
+
+// PinsLeaveRoom reports whether what is pinned leaves others their memory. If not, whoever has pinned last gives that
+// up: so many bytes, which alone are never too many. Memory counts as refused then.
+func (e *Engine) PinsLeaveRoom(last int64) bool {
+	l := e.large
+	if l.pinned.Load() <= last || l.held() <= e.reclaimable()-e.pool.max.Load()/pinRoom {
+		return true
+	}
+	l.refused.Add(1)
+	return false
+}
+
 // pin pins the body at off, which somebody owns.
 func (l *largeSpace) pin(off uint64, keyLen, length int) Pin {
 	x := l.extent(off)
@@ -34,6 +48,9 @@ func (l *largeSpace) pin(off uint64, keyLen, length int) Pin {
 
 // Value is a view of the value outside the Go heap, not to be changed, valid until Release.
 func (p *Pin) Value() []byte { return p.l.bytes(p.off, int(p.length))[p.keyLen:] }
+
+// Bytes is how much memory is pinned.
+func (p *Pin) Bytes() int64 { return int64(p.l.extent(p.off).pages) * osPage }
 
 // Live reports whether p is neither zero nor released.
 func (p *Pin) Live() bool { return p.l != nil }

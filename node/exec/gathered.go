@@ -83,6 +83,10 @@ func (g *Gathered) Take(r *Request, start, firstPin int) (ok bool) {
 
 // Answer moves the reply to the output. The command was executed, even if its reply is lost.
 func (g *Gathered) Answer(r *Request) {
+	fate := fateOf(r.Engine, g.values)
+	if fate == isLost {
+		g.lose()
+	}
 	if g.lost {
 		r.Fail(ErrReplyLost)
 		return
@@ -98,7 +102,12 @@ func (g *Gathered) Answer(r *Request) {
 			g.values = g.values[1:]
 			r.replyText(text[:p.At-at])
 			text, at = text[p.At-at:], p.At
-			r.Insert(p.Bytes, p.Pin)
+			if fate == isCopied {
+				r.replyText(p.Bytes)
+				p.Release()
+			} else {
+				r.Insert(p.Bytes, p.Pin)
+			}
 		}
 		// The last piece is copied: a reply ends in Out, where the next one begins, see Undo.
 		if len(text) < PinFrom || len(g.pieces) == 1 {

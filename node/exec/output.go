@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/engine"
 )
@@ -81,6 +82,60 @@ func (r *Request) ReplyValue(t engine.Txn, item engine.Item, from, to int) {
 func (r *Request) Insert(value []byte, pin engine.Pin) {
 	r.Pins = append(r.Pins, Pinned{At: len(r.Out), Bytes: value, Pin: pin})
 	r.pinnedBytes += len(value)
+}
+
+// LimitPins does something about the reply that begins at Out[start], with the pins from Pins[firstPin] on, if too much
+// is pinned with it: short values are copied, and an error takes the place of long ones.
+func (r *Request) LimitPins(start, firstPin int) {
+	switch fate := fateOf(r.Engine, r.Pins[firstPin:]); {
+	case fate == isCopied:
+		text, pins := r.Cut(start, firstPin)
+		at := 0
+		for i := range pins {
+			r.replyText(text[at:pins[i].At])
+			r.replyText(pins[i].Bytes)
+			at = pins[i].At
+			pins[i].Release()
+		}
+		r.replyText(text[at:])
+	case fate == isLost && r.Cmd.Flags&command.Write != 0:
+		r.Undo(start)
+		r.Fail(ErrReplyLost)
+	case fate == isLost:
+		r.Undo(start)
+		r.Fail(ErrPinned)
+	}
+}
+
+// fate is what becomes of the pins of a reply.
+type fate uint8
+
+const (
+	isPinned fate = iota
+	isCopied
+	isLost
+)
+
+// copiedPins is how many bytes of values are copied that must not stay pinned.
+const copiedPins = 256 << 10
+
+// fateOf judges the pins of a reply. What was staged for it has got its memory before.
+func fateOf(e *engine.Engine, pins []Pinned) fate {
+	bytes, values, length := int64(0), false, 0
+	for i := range pins {
+		p := &pins[i]
+		if length += len(p.Bytes); p.Pin.Live() {
+			bytes += p.Pin.Bytes()
+			values = values || !p.Pin.OfReply()
+		}
+	}
+	switch {
+	case !values || e.PinsLeaveRoom(bytes):
+		return isPinned
+	case length <= copiedPins:
+		return isCopied
+	}
+	return isLost
 }
 
 // NoteAlone notes whether the reply that begins at Out[start], with the pins from Pins[firstPin]
