@@ -190,15 +190,25 @@ func (g *garbage) use(bytes int64) (charged int64) {
 
 // KeepHeap has the node keep so much of its limit for the Go heap beside Overhead, whether commands
 // use it or not. Call it before the runtime gets a higher limit, and after it has got a lower one.
-// Calls must not overlap.
-func (n *Node) KeepHeap(bytes int64) {
+// Calls must not overlap. It reports whether there was so much; if not, the node keeps what there was.
+func (n *Node) KeepHeap(bytes int64) bool {
 	g := &n.garbage
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.limit = bytes
-	size := g.size.Load()
-	n.chargeApartLocked(max(bytes-n.HeapMemory(), 0)-size, &g.size)
+	for {
+		more := max(bytes-n.HeapMemory(), 0) - g.size.Load()
+		if !n.chargeApartLocked(min(more, keepStep), &g.size) {
+			return false
+		}
+		if more <= keepStep {
+			return true
+		}
+	}
 }
+
+// keepStep is in what steps KeepHeap takes memory, in bytes.
+const keepStep = 1 << 20
 
 // chargeApartLocked charges the engine with so many bytes more or, if they are negative, fewer, that
 // connections do not have, and that counter counts. It returns false, and changes nothing, if they
@@ -209,7 +219,7 @@ func (n *Node) chargeApartLocked(more int64, counter *atomic.Int64) bool {
 	counter.Add(min(more, 0)) // at once, so that nobody uses what is refunded
 	g.moving += moved
 	g.mu.Unlock()
-	charged := more > 0 && n.engine.Charge(more)
+	charged := more > 0 && n.engine.ChargeAlone(more)
 	if more < 0 {
 		n.engine.Refund(-more)
 	}

@@ -150,7 +150,7 @@ func (w *scriptRun) Run(ctx context.Context) {
 		w.fail(err)
 		return
 	}
-	w.first, w.weighs = w.turn, w.turn.Add(weighEvery)
+	w.first, w.weighs = w.turn, w.turn.Add(weighAfter)
 	w.steps = exec.WithSteps(ctx, w.node.mayRest)
 	defer func() {
 		w.leave()

@@ -11,8 +11,10 @@ import (
 // weighs them, and ends if they take much of the memory: others' writes would find none.
 
 const (
-	// weighEvery is how often a script weighs its partition, the first time after as long.
+	// weighEvery is how often a script weighs its partition, and weighAfter how long it runs before: a full partition
+	// that an earlier script has left keeps others' writes out at once.
 	weighEvery = time.Second
+	weighAfter = 100 * time.Millisecond
 	// heavyShare is the share of the node's memory from which on a partition is heavy. No single value has more.
 	heavyShare = 4
 	// weighedAtOnce is how many keys are weighed under one lock.

@@ -25,6 +25,7 @@ type memoryShares struct {
 	clients  clientBuffers // of such a proxy
 	heap     heapLimit
 	soon     chan struct{} // capacity 1: see look
+	short    int           // so many times in a row there was less than the heap has
 	adjusted int64         // counted when the shares were last adjusted
 	looked   time.Time     // at the program's pages
 	program  int64         // bytes of them that were resident then beyond binaryMemory
@@ -37,6 +38,9 @@ const (
 	adjustEvery = time.Second
 	lookEvery   = adjustEvery / 20
 	lookStep    = 1 << 20
+	// mostSoon is how many times in a row the shares are adjusted again after lookEvery, because nodes could not evict
+	// as much as the heap has: what a script holds may be there soon.
+	mostSoon = 20
 	// programStep is in what steps the overhead follows the program's pages.
 	programStep = 256 << 10
 	// startTime is how long after its start a process forgets what only the start needs.
@@ -77,9 +81,16 @@ func (m *memoryShares) run(ctx context.Context) {
 			m.looked = time.Now()
 			m.watchProgram(binaryMemory)
 		}
-		m.adjust()
+		kept := m.adjust()
 		m.watchConnections()
-		timer.Reset(beat.Until(adjustEvery))
+		if m.short++; kept {
+			m.short = 0
+		}
+		if m.short > 0 && m.short <= mostSoon {
+			timer.Reset(lookEvery)
+		} else {
+			timer.Reset(beat.Until(adjustEvery))
+		}
 		if !m.await(ctx, timer.C) {
 			return
 		}
@@ -185,7 +196,8 @@ func (m *memoryShares) overhead() int64 {
 	return overheadOf(process, storage, len(m.nodes))
 }
 
-func (m *memoryShares) adjust() {
+// adjust adjusts the shares, and reports whether nodes keep what the heap has.
+func (m *memoryShares) adjust() (kept bool) {
 	proxys := int64(0)
 	if m.proxy != nil {
 		proxys = m.proxy.HeapMemory()
@@ -195,37 +207,40 @@ func (m *memoryShares) adjust() {
 		limit := proxyHeap(m.memory, max(m.clients.used.Load()-proxys, 0))
 		m.heap.collectAbove(limit)
 		m.heap.setLimit(limit)
-		return
+		return true
 	}
 	storage := m.storage()
-	kept, overhead, fits := keptBuffers(storage, m.loops), m.overhead(), true
+	buffers, overhead, fits := keptBuffers(storage, m.loops), m.overhead(), true
 	for _, n := range m.nodes {
 		fits = n.SetOverhead(overhead) && fits // if refused, again after evictions
 	}
-	if kept < m.kept || kept > m.kept && fits {
-		m.kept = kept
-		m.keep(int(kept))
+	if buffers < m.kept || buffers > m.kept && fits {
+		m.kept = buffers
+		m.keep(int(buffers))
 	}
-	m.keepHeap(goMemory(storage, len(m.nodes))+proxys, counted-proxys+counted/4+m.scripts()/scriptSlack)
+	return m.keepHeap(goMemory(storage, len(m.nodes))+proxys, counted-proxys+counted/4+m.scripts()/scriptSlack)
 }
 
 // keepHeap gives the runtime a limit of known bytes, which nodes are charged with already, and most of rest,
 // which they keep, or of as much as it needs, up to half as much again. They also keep what it has above its limit.
-// A heapSlack-th of rest is beyond the limit: large allocations exceed it while the runtime collects.
-func (m *memoryShares) keepHeap(known, rest int64) {
+// A heapSlack-th of rest is beyond the limit: large allocations exceed it while the runtime collects. keepHeap reports
+// whether they could keep all that.
+func (m *memoryShares) keepHeap(known, rest int64) (kept bool) {
 	h := &m.heap
 	use, slack := h.collectAbove(known+rest), rest/heapSlack
 	limit := max(known+rest-slack, min((use.need+needStep-1)/needStep*needStep, (known+rest)/2*3))
-	keep := func(bytes int64) {
+	keep := func(bytes int64) bool {
+		kept := true
 		for _, n := range m.nodes {
-			n.KeepHeap((bytes - known) / int64(len(m.nodes)))
+			kept = n.KeepHeap((bytes-known)/int64(len(m.nodes))) && kept
 		}
+		return kept
 	}
 	if limit > h.limit {
 		keep(limit + slack)
 	}
 	h.setLimit(limit)
-	keep(max(limit+slack, use.total))
+	return keep(max(limit+slack, use.total))
 }
 
 // heapLimit is the Go runtime's memory limit. The zero value leaves the runtime alone.

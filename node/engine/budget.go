@@ -47,7 +47,12 @@ func (p *pool) refund(n int64) { p.used.Add(-n) }
 // there is no room. After the caller has freed its memory, Refund gives the bytes back. A caller
 // may hold a Txn: other shards are only tried, and its own is left alone, so that an Item stays
 // valid.
-func (e *Engine) Charge(n int64) bool {
+func (e *Engine) Charge(n int64) bool { return e.chargeOutside(n, false) }
+
+// ChargeAlone is Charge for a caller that has no Txn: it waits for shards that are locked.
+func (e *Engine) ChargeAlone(n int64) bool { return e.chargeOutside(n, true) }
+
+func (e *Engine) chargeOutside(n int64, waits bool) bool {
 	for further := true; !e.pool.chargeOutside(n); {
 		if n > e.reclaimable()-e.large.held() {
 			e.large.refused.Add(1)
@@ -56,7 +61,11 @@ func (e *Engine) Charge(n int64) bool {
 		if !further {
 			return false
 		}
-		further = e.makeRoomElsewhere() // if not, once more: as in shard.await
+		if waits { // if there is none, once more: as in shard.await
+			further = e.makeRoom()
+		} else {
+			further = e.makeRoomElsewhere()
+		}
 	}
 	if e.leavesRoom() {
 		return true

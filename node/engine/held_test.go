@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,4 +79,32 @@ func TestNobodyWaitsForALock(t *testing.T) {
 		busy.Unlock()
 		mustSet(t, e, 0, "key", make([]byte, testMin/2))
 	})
+}
+
+// TestChargeAloneWaits: all records are in a shard that is locked. A caller that may hold another finds no memory, and
+// one that holds none waits for it.
+func TestChargeAloneWaits(t *testing.T) {
+	e := open(t, Config{MaxBytes: testMin, Shards: 4})
+	for i := range testMin / 1000 {
+		mustSet(t, e, 1, fmt.Sprint(i), make([]byte, 1000))
+	}
+	const bytes = testMin / 4
+	busy := e.Lock(1, 0)
+	if e.Charge(bytes) {
+		t.Error("the memory was there")
+	}
+	charged := make(chan bool)
+	go func() { charged <- e.ChargeAlone(bytes) }()
+	for range 1000 { // else it would have ended by now
+		runtime.Gosched()
+	}
+	select {
+	case <-charged:
+		t.Fatal("it did not wait")
+	default:
+	}
+	busy.Unlock()
+	if !<-charged {
+		t.Error("it found no memory")
+	}
 }
