@@ -128,12 +128,12 @@ func (r *request) execute(s *step) {
 		s.plan.handler(&r.Request)
 	}
 	if len(r.Pins) > pins {
-		r.limitPins(start, pins)
+		r.judgePins(start, pins)
 	}
 }
 
-// limitPins has a reply that pins values take no memory that others need, and wait at the node if it is large.
-func (r *request) limitPins(start, firstPin int) {
+// judgePins has a reply that pins values take no memory that others need, and wait at the node if it is large.
+func (r *request) judgePins(start, firstPin int) {
 	if member.PoppedLen(r.Out[start:]) == 0 { // or it may still be taken back
 		r.LimitPins(start, firstPin)
 	}
