@@ -298,6 +298,21 @@ func TestGarbageStaysCharged(t *testing.T) {
 	}
 }
 
+// TestKeepHeapTakesWhatThereIs: a node that has less than the heap needs keeps that.
+func TestKeepHeapTakesWhatThereIs(t *testing.T) {
+	n := startLimited(t, 16<<20, "noeviction")
+	dial(t, n.Addr()).fillWith(1000, 4000)
+	if n.KeepHeap(n.MaxMemory()) {
+		t.Error("there was as much as the limit")
+	}
+	if free := n.MaxMemory() - n.engine.Used(); free > 3<<20 { // of which the shards' own pages are most
+		t.Errorf("%d bytes are free, and %d are kept", free, n.garbage.size.Load())
+	}
+	if !n.KeepHeap(1<<20) || n.garbage.size.Load() > 1<<20 {
+		t.Errorf("%d bytes are kept, want a megabyte", n.garbage.size.Load())
+	}
+}
+
 // TestConnectionsUseGarbage: in a full node, what connections have in the Go heap takes the place of
 // garbage. Without garbage there is no memory for it.
 func TestConnectionsUseGarbage(t *testing.T) {
