@@ -47,8 +47,9 @@ type Account struct {
 // at once.
 const accountChunk = 128 << 10
 
-// NewAccount returns an account of a budget that has permanently charged floor bytes for it. A nil
-// budget has no limit. Like a Conn, an Account belongs to its loop.
+// NewAccount returns an account of a budget that has permanently charged floor bytes for it. An eighth of them is
+// reserved for small buffers of conns that are there: their short requests are answered even if long ones have
+// all the rest. A nil budget has no limit. Like a Conn, an Account belongs to its loop.
 func NewAccount(budget Budget, floor int64) *Account {
 	heap, _ := budget.(HeapBudget)
 	return &Account{budget: budget, heap: heap, granted: floor, floor: floor}
@@ -65,11 +66,28 @@ func (a *Account) Other() int64 { return a.other }
 
 func (a *Account) take(n int) bool {
 	a.used += int64(n)
-	if a.used <= a.granted || a.budget == nil || a.draw(a.budget.Charge) {
+	if missing := a.missing(n); missing <= 0 || a.budget == nil || a.draw(missing, a.budget.Charge) {
 		return true
 	}
 	a.used -= int64(n)
 	return false
+}
+
+// missing returns how many bytes must be granted now that n more are used.
+func (a *Account) missing(n int) int64 {
+	if n > 1<<minClass {
+		return a.used + a.reserved() - a.granted
+	}
+	return a.used - a.granted
+}
+
+// reserved returns how many bytes are for small buffers alone.
+func (a *Account) reserved() int64 { return a.floor / 8 }
+
+// leavesReserve reports whether there is more than what is reserved.
+func (a *Account) leavesReserve() bool {
+	missing := a.used + a.reserved() - a.granted
+	return missing <= 0 || a.budget == nil || a.draw(missing, a.budget.Charge)
 }
 
 // takeOther is take for bytes outside of buffers.
@@ -83,7 +101,7 @@ func (a *Account) takeOther(n int) bool {
 	}
 	a.used += int64(n)
 	charge := func(missing int64) bool { return a.heap.ChargeHeap(int64(n), missing) }
-	if a.used <= a.granted && charge(0) || a.used > a.granted && a.draw(charge) {
+	if missing := a.missing(n); missing <= 0 && charge(0) || missing > 0 && a.draw(missing, charge) {
 		a.other += int64(n)
 		return true
 	}
@@ -91,10 +109,9 @@ func (a *Account) takeOther(n int) bool {
 	return false
 }
 
-// draw charges the bytes that are used but not granted: a whole chunk or, if the budget has less,
-// only the missing bytes. It returns false if the budget does not have even those.
-func (a *Account) draw(charge func(int64) bool) bool {
-	missing := a.used - a.granted
+// draw charges the bytes that are missing: a whole chunk or, if the budget has less, only these. It returns
+// false if the budget does not have even those.
+func (a *Account) draw(missing int64, charge func(int64) bool) bool {
 	for _, want := range [...]int64{max(missing, accountChunk), missing} {
 		if charge(want) {
 			a.granted += want
@@ -107,8 +124,8 @@ func (a *Account) draw(charge func(int64) bool) bool {
 // turnRoom is what the buffers of turnStep conns can take, for input and output, in bytes.
 const turnRoom = turnStep * 2 << minClass
 
-// hasRoom reports whether the account has memory for the buffers of turnStep conns.
-func (a *Account) hasRoom() bool { return a.budget == nil || a.granted-a.used >= turnRoom }
+// hasRoom reports whether the account has memory for the buffers of turnStep conns, beside what is reserved.
+func (a *Account) hasRoom() bool { return a.budget == nil || a.granted-a.used-a.reserved() >= turnRoom }
 
 // drawAhead charges a chunk before it is needed, and reports whether there was one.
 func (a *Account) drawAhead() bool {
@@ -125,7 +142,7 @@ func (a *Account) give(n int) {
 	if a.budget == nil {
 		return
 	}
-	if spare := a.granted - max(a.floor, a.used+accountChunk); spare >= accountChunk {
+	if spare := a.granted - max(a.floor, a.used+a.reserved()+accountChunk); spare >= accountChunk {
 		a.granted -= spare
 		a.budget.Refund(spare)
 	}
@@ -139,7 +156,7 @@ func (a *Account) giveOther(n int) {
 		return
 	}
 	a.used -= int64(n)
-	free := max(0, min(int64(n), a.granted-max(a.floor, a.used)))
+	free := max(0, min(int64(n), a.granted-max(a.floor, a.used+a.reserved())))
 	a.granted -= free
 	a.heap.RefundHeap(int64(n), free)
 }
@@ -167,7 +184,7 @@ func (c *Conn) TrySetAccount(a *Account) bool {
 	}
 	before, buffers, other := c.account, cap(c.in)+cap(c.out), c.other
 	c.account, c.other = a, 0
-	charged := c.charge(buffers)
+	charged := a.leavesReserve() && c.charge(buffers)
 	if !charged || !c.TrySetOther(max(other-c.wrapped, 0)) {
 		if charged {
 			a.give(buffers)

@@ -164,6 +164,44 @@ func TestInputIsCharged(t *testing.T) {
 	})
 }
 
+// While large buffers have all the memory that there is for them, there are small ones for the conns that are there, and
+// after these again.
+func TestSmallBuffersHaveAReserve(t *testing.T) {
+	const floor, small, large = testFloor, 1 << minClass, 20_000
+	p := newPurse(1 << 20)
+	a := NewAccount(p, floor)
+	larges := 0
+	for range 3 {
+		for ; a.take(large); larges++ {
+		}
+		if left := p.left.Load() + a.granted - a.used; left < floor/8 || left >= floor/8+large {
+			t.Errorf("large buffers leave %d bytes, want %d and less than another", left, floor/8)
+		}
+		for a.leavesReserve() { // what others take
+			a.used++
+		}
+		a.used--
+		n := 0
+		for ; a.take(small); n++ {
+			if a.take(large) || a.leavesReserve() {
+				t.Fatalf("beside %d small buffers there is one for others", n)
+			}
+		}
+		if n != floor/8/small {
+			t.Errorf("there are %d small buffers, want %d", n, floor/8/small)
+		}
+		for range n {
+			a.give(small)
+		}
+		a.give(large)
+		larges--
+	}
+	a.give(int(a.used))
+	if left := p.left.Load() + a.granted; larges < 10 || left != 1<<20+floor || a.granted > floor+accountChunk {
+		t.Errorf("after %d large buffers, %d bytes are left and %d of them granted", larges, left, a.granted)
+	}
+}
+
 // A growing buffer takes at most one step more than its final size.
 func TestGrowthIsCharged(t *testing.T) {
 	const size = 20 << 20
