@@ -132,9 +132,10 @@ func (r *request) execute(s *step) {
 	}
 }
 
-// judgePins has a reply that pins values take no memory that others need, and wait at the node if it is large.
+// judgePins limits what the reply that begins at Out[start] pins, and has it wait at the node if it is large. What a
+// proxy may still give back, because nobody waits for what was popped, stays whole.
 func (r *request) judgePins(start, firstPin int) {
-	if member.PoppedLen(r.Out[start:]) == 0 { // or it may still be taken back
+	if member.PoppedLen(r.Out[start:]) == 0 {
 		r.LimitPins(start, firstPin)
 	}
 	if len(r.Pins) > firstPin && r.transaction == nil {

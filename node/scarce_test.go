@@ -11,6 +11,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
+	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/node/exec"
 )
 
@@ -210,22 +211,21 @@ func TestStalledRequestsGiveWay(t *testing.T) {
 	}
 }
 
-// TestPinsLeaveRoom: those who read large values, and do not go on, do not pin what others' small values need. Who would
-// gets an error in place of the reply.
 func TestPinsLeaveRoom(t *testing.T) {
 	const (
 		large, long   = 36, 2 << 20 // a socket takes less than one of them
 		medium, short = 100, 100_000
 	)
 	for _, x := range []struct {
-		command string
-		id      command.ID
-		refusal string
+		set, command, behind string
+		id                   command.ID
+		refusal              string
 	}{
-		{"GET", command.Get, exec.ErrPinned},
-		{"GETDEL", command.GetDel, exec.ErrReplyLost},
-		{"MGET", command.MGet, exec.ErrPinned},
-		{"LRANGE", command.LRange, exec.ErrReplyLost},
+		{"SET", "GET", "", command.Get, exec.ErrPinned},
+		{"SET", "GETDEL", "", command.GetDel, exec.ErrReplyLost},
+		{"SET", "MGET", "", command.MGet, exec.ErrPinned},
+		{"RPUSH", "LRANGE", " 0 -1", command.LRange, exec.ErrPinned},
+		{"RPUSH", "BLPOP", " 0", command.BLPop, exec.ErrReplyLost},
 	} {
 		t.Run(x.command, func(t *testing.T) {
 			n := startLeveled(t, func(c *Config) { c.Memory, c.Eviction, c.StallLimit = 128<<20, "allkeys", time.Hour })
@@ -236,13 +236,11 @@ func TestPinsLeaveRoom(t *testing.T) {
 			}
 			defer n.engine.Refund(buffers)
 			c := dial(t, n.Addr())
-			set, end := "SET", ""
-			if x.id == command.LRange {
-				set, end = "RPUSH", " 0 -1"
-			}
-			for i := range large {
-				c.sendRaw(bigRequest(t, fmt.Sprintf("%s large:%d BIG", set, i), bigValue(long, byte(i))))
-				c.read()
+			set := func(i int) {
+				c.sendRaw(bigRequest(t, fmt.Sprintf("%s large:%d BIG", x.set, i), bigValue(long, byte(i))))
+				if got := c.read(); resp.IsError(got) {
+					t.Fatalf("%s answers %s", x.set, got)
+				}
 			}
 			names := ""
 			for i := range medium {
@@ -264,9 +262,22 @@ func TestPinsLeaveRoom(t *testing.T) {
 				eventually(t, "it is executed", func() bool { return executed(id) > before })
 				return r
 			}
+			waits := x.id == command.BLPop
+			for i := range large {
+				if !waits {
+					set(i)
+				}
+			}
 			reader(command.MGet, "MGET large:0"+names)
 			for i := range large {
-				r := reader(x.id, fmt.Sprintf("%s large:%d%s", x.command, i, end))
+				keys := fmt.Sprint(" large:", i)
+				if x.id == command.MGet {
+					keys = strings.Repeat(keys, exec.MaxReply/long-1) // of which the first alone takes memory
+				}
+				r := reader(x.id, x.command+keys+x.behind)
+				if waits {
+					set(i)
+				}
 				if i < large-1 {
 					continue
 				}
@@ -277,9 +288,12 @@ func TestPinsLeaveRoom(t *testing.T) {
 			}
 			mine := bigValue(short, 99)
 			c.wantBig("SET mine BIG", mine, "OK")
-			c.sendArgs([]byte("GET"), []byte("mine"))
-			if got := c.nextBig(mine); got != "BIG" {
-				t.Errorf("GET mine answers %.100s", got)
+			c.wantBig("RPUSH mines BIG", mine, "(integer) 1")
+			for _, line := range []string{"GET mine", "LINDEX mines 0", "LPOP mines"} {
+				c.send(line)
+				if got := c.nextBig(mine); got != "BIG" {
+					t.Errorf("%s answers %.100s", line, got)
+				}
 			}
 			for i := range 2000 {
 				length := []int{10, 100, 1000, 10_000, 30_000}[i%5]

@@ -67,7 +67,7 @@ type scriptRun struct {
 	before time.Duration // for how long scripts of its transaction have run before it
 	first  time.Time     // when it had its first place
 	looked time.Time     // when it was last asked whether the client has left
-	weighs time.Time     // until then it may withhold any amount from those who make room
+	weighs time.Time     // when it weighs its partition next
 	places *places
 	placed bool
 	turn   time.Time // since when it has its place

@@ -15,7 +15,7 @@ const (
 	// that an earlier script has left keeps others' writes out at once.
 	weighEvery = time.Second
 	weighAfter = 100 * time.Millisecond
-	// heavyShare is the share of the node's memory from which on a partition is heavy. No single value has more.
+	// heavyShare is the share of the node's memory from which on a partition is heavy. A collection has no more.
 	heavyShare = 4
 	// weighedAtOnce is how many keys are weighed under one lock.
 	weighedAtOnce = 256

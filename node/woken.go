@@ -144,8 +144,11 @@ func (w *blocked) served(reply *exec.Apart, popped uint64, ok bool) {
 			r.worker.Count.Errors++
 			fallthrough
 		default:
+			start, pins := len(r.Out), len(r.Pins)
 			reply.Answer(&r.Request)
-			r.popped = popped
+			if r.popped = popped; popped == 0 {
+				r.LimitPins(start, pins)
+			}
 		}
 		w.tellAgain()
 	}, reply.End)

@@ -27,6 +27,15 @@ func (c *Conn) Out() []byte {
 // bytes. Handlers that append more than a line must call it, because memory that append allocates
 // by itself is charged too late. Without memory Grow closes the conn and returns b and false.
 func (c *Conn) Grow(b []byte, n int) ([]byte, bool) {
+	grown, ok := c.TryGrow(b, n)
+	if !ok && !c.closed {
+		c.closeStarved()
+	}
+	return grown, ok
+}
+
+// TryGrow is Grow that leaves the conn open.
+func (c *Conn) TryGrow(b []byte, n int) ([]byte, bool) {
 	if cap(b)-len(b) >= n {
 		return b, true
 	}
@@ -47,7 +56,6 @@ func (c *Conn) Grow(b []byte, n int) ([]byte, bool) {
 		grown = c.replace(b, c.outOff, c.outOff, need, 0) // near the end of memory: only what is needed
 	}
 	if grown == nil {
-		c.closeStarved()
 		return b, false
 	}
 	c.out = grown

@@ -47,12 +47,13 @@ func (p *pool) refund(n int64) { p.used.Add(-n) }
 // there is no room. After the caller has freed its memory, Refund gives the bytes back. A caller
 // may hold a Txn: other shards are only tried, and its own is left alone, so that an Item stays
 // valid.
-func (e *Engine) Charge(n int64) bool { return e.chargeOutside(n, false) }
+func (e *Engine) Charge(n int64) bool { return e.chargeBy(n, e.makeRoomElsewhere) }
 
 // ChargeAlone is Charge for a caller that has no Txn: it waits for shards that are locked.
-func (e *Engine) ChargeAlone(n int64) bool { return e.chargeOutside(n, true) }
+func (e *Engine) ChargeAlone(n int64) bool { return e.chargeBy(n, e.makeRoom) }
 
-func (e *Engine) chargeOutside(n int64, waits bool) bool {
+// chargeBy is Charge that makes room by makeRoom. If that finds none, it looks once more, as in shard.await.
+func (e *Engine) chargeBy(n int64, makeRoom func() (further bool)) bool {
 	for further := true; !e.pool.chargeOutside(n); {
 		if n > e.reclaimable()-e.large.held() {
 			e.large.refused.Add(1)
@@ -61,11 +62,7 @@ func (e *Engine) chargeOutside(n int64, waits bool) bool {
 		if !further {
 			return false
 		}
-		if waits { // if there is none, once more: as in shard.await
-			further = e.makeRoom()
-		} else {
-			further = e.makeRoomElsewhere()
-		}
+		further = makeRoom()
 	}
 	if e.leavesRoom() {
 		return true

@@ -20,7 +20,7 @@ type largeSpace struct {
 
 	overhead atomic.Int64 // bytes charged for extents that were ever used
 	promised atomic.Int64 // bytes that staged bodies have, and soon will have, see promiseStep
-	refused  atomic.Int64 // values, and calls of Charge, that found no memory
+	refused  atomic.Int64 // see Engine.Refused
 	staged   atomic.Int64 // bytes charged for staged bodies
 	pinned   atomic.Int64 // bytes of bodies that are pinned
 	replies  atomic.Int64 // bytes charged for parts of replies, staged or pinned

@@ -8,6 +8,7 @@ type Pin struct {
 	off    uint64
 	keyLen uint32
 	length uint32 // of the body
+	first  bool   // nobody else had pinned the body
 	reply  bool   // it is counted in largeSpace.replies
 }
 
@@ -25,8 +26,8 @@ func (t Txn) Pin(item Item) (Pin, bool) {
 // pinRoom: what is pinned leaves others a pinRoom-th of the limit, beside what large values leave anyway.
 const pinRoom = 8
 
-// PinsLeaveRoom reports whether what is pinned leaves others their memory. If not, whoever has pinned last gives that
-// up: so many bytes, which alone are never too many. Memory counts as refused then.
+// PinsLeaveRoom reports whether what is pinned leaves others their memory, or was nothing before the last so many bytes.
+// If not, whoever has pinned these gives them up. Memory counts as refused then.
 func (e *Engine) PinsLeaveRoom(last int64) bool {
 	l := e.large
 	if l.pinned.Load() <= last || l.held() <= e.reclaimable()-e.pool.max.Load()/pinRoom {
@@ -39,18 +40,24 @@ func (e *Engine) PinsLeaveRoom(last int64) bool {
 // pin pins the body at off, which somebody owns.
 func (l *largeSpace) pin(off uint64, keyLen, length int) Pin {
 	x := l.extent(off)
-	if x.refs.Add(1)&^ownerBit == 1 {
+	first := x.refs.Add(1)&^ownerBit == 1
+	if first {
 		l.pinned.Add(int64(x.pages) * osPage)
 	}
 	l.users.Add(1)
-	return Pin{l: l, off: off, keyLen: uint32(keyLen), length: uint32(length)}
+	return Pin{l: l, off: off, keyLen: uint32(keyLen), length: uint32(length), first: first}
 }
 
 // Value is a view of the value outside the Go heap, not to be changed, valid until Release.
 func (p *Pin) Value() []byte { return p.l.bytes(p.off, int(p.length))[p.keyLen:] }
 
-// Bytes is how much memory is pinned.
-func (p *Pin) Bytes() int64 { return int64(p.l.extent(p.off).pages) * osPage }
+// Adds is how many bytes were pinned that nobody else had pinned.
+func (p *Pin) Adds() int64 {
+	if !p.first {
+		return 0
+	}
+	return int64(p.l.extent(p.off).pages) * osPage
+}
 
 // Live reports whether p is neither zero nor released.
 func (p *Pin) Live() bool { return p.l != nil }

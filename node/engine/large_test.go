@@ -288,6 +288,30 @@ func TestPinHoldsItsOwnItemOnly(t *testing.T) {
 	})
 }
 
+// TestPinsAdd: a pin adds what nobody else had pinned. The pins of several values are too much, and those of one never are.
+func TestPinsAdd(t *testing.T) {
+	e := open(t, Config{MaxBytes: 32 << 20, Shards: 1})
+	const long = 2 << 20
+	add := func(keys ...string) (bytes int64) {
+		for _, key := range keys {
+			pin := pinOf(t, e, 1, key)
+			t.Cleanup(pin.Release)
+			bytes += pin.Adds()
+		}
+		return bytes
+	}
+	for i, room := 0, true; room; i++ {
+		mustSet(t, e, 1, fmt.Sprint(i), pattern(long, byte(i)))
+		bytes, again := add(fmt.Sprint(i)), add(fmt.Sprint(i), fmt.Sprint(i))
+		if bytes < long || again != 0 {
+			t.Fatalf("the first pin adds %d bytes, further ones %d", bytes, again)
+		}
+		if room = e.PinsLeaveRoom(bytes); !e.PinsLeaveRoom(e.Stats().Pinned) {
+			t.Error("the only ones are too many")
+		}
+	}
+}
+
 // TestPinOutlivesTheEngine: Close leaves what is pinned, and the last release unmaps it.
 func TestPinOutlivesTheEngine(t *testing.T) {
 	e, err := New(Config{MaxBytes: 16 << 20, Shards: 1})

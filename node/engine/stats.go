@@ -60,8 +60,8 @@ func (s *shard) keys() (n int64) {
 	return n - int64(len(s.values.unfinished))
 }
 
-// Refused counts the large values that found no memory, and the calls of Charge that found none
-// beside large values. Unlike Stats it takes no lock.
+// Refused counts the large values that found no memory, the calls of Charge that found none beside large
+// values, and the pins that were given up. Unlike Stats it takes no lock.
 func (e *Engine) Refused() int64 { return e.large.refused.Load() }
 
 // Replies is how many bytes the parts of replies have that are not sent yet, see StageReply.

@@ -83,11 +83,16 @@ func (g *Gathered) Take(r *Request, start, firstPin int) (ok bool) {
 
 // Answer moves the reply to the output. The command was executed, even if its reply is lost.
 func (g *Gathered) Answer(r *Request) {
-	fate := fateOf(r.Engine, g.values)
-	if fate == isLost {
-		g.lose()
+	fate := isPinned
+	if len(g.values) > 0 {
+		fate = r.fateOf(g.values)
 	}
-	if g.lost {
+	switch {
+	case fate == isLost:
+		g.lose()
+		r.failPinned()
+		return
+	case g.lost:
 		r.Fail(ErrReplyLost)
 		return
 	}

@@ -84,11 +84,11 @@ func (r *Request) Insert(value []byte, pin engine.Pin) {
 	r.pinnedBytes += len(value)
 }
 
-// LimitPins does something about the reply that begins at Out[start], with the pins from Pins[firstPin] on, if too much
-// is pinned with it: short values are copied, and an error takes the place of long ones.
+// LimitPins copies or replaces the reply that begins at Out[start], with the pins from Pins[firstPin] on, if these take
+// memory that others need: short values are copied, and an error takes the place of long ones.
 func (r *Request) LimitPins(start, firstPin int) {
-	switch fate := fateOf(r.Engine, r.Pins[firstPin:]); {
-	case fate == isCopied:
+	switch r.fateOf(r.Pins[firstPin:]) {
+	case isCopied:
 		text, pins := r.Cut(start, firstPin)
 		at := 0
 		for i := range pins {
@@ -98,12 +98,9 @@ func (r *Request) LimitPins(start, firstPin int) {
 			pins[i].Release()
 		}
 		r.replyText(text[at:])
-	case fate == isLost && r.Cmd.Flags&command.Write != 0:
+	case isLost:
 		r.Undo(start)
-		r.Fail(ErrReplyLost)
-	case fate == isLost:
-		r.Undo(start)
-		r.Fail(ErrPinned)
+		r.failPinned()
 	}
 }
 
@@ -120,22 +117,40 @@ const (
 const copiedPins = 256 << 10
 
 // fateOf judges the pins of a reply. What was staged for it has got its memory before.
-func fateOf(e *engine.Engine, pins []Pinned) fate {
-	bytes, values, length := int64(0), false, 0
+func (r *Request) fateOf(pins []Pinned) fate {
+	added, values, length := int64(0), false, 0
 	for i := range pins {
 		p := &pins[i]
 		if length += len(p.Bytes); p.Pin.Live() {
-			bytes += p.Pin.Bytes()
-			values = values || !p.Pin.OfReply()
+			added += p.Pin.Adds()
+			values = values || p.Pin.Adds() > 0 && !p.Pin.OfReply()
 		}
 	}
 	switch {
-	case !values || e.PinsLeaveRoom(bytes):
+	case !values || r.Engine.PinsLeaveRoom(added):
 		return isPinned
-	case length <= copiedPins:
+	case length <= copiedPins && r.hasRoom(length):
 		return isCopied
 	}
 	return isLost
+}
+
+// hasRoom is Room for a reply that can do without it: the connection stays open.
+func (r *Request) hasRoom(n int) (ok bool) {
+	if r.Woken || r.Scripted {
+		return true
+	}
+	r.Out, ok = r.conn.Socket.TryGrow(r.Out, n)
+	return ok
+}
+
+// failPinned answers that a reply would have pinned too much.
+func (r *Request) failPinned() {
+	if r.Cmd.Flags&command.ReadOnly != 0 {
+		r.Fail(ErrPinned)
+	} else {
+		r.Fail(ErrReplyLost)
+	}
 }
 
 // NoteAlone notes whether the reply that begins at Out[start], with the pins from Pins[firstPin]
