@@ -25,7 +25,7 @@ type memoryShares struct {
 	clients  clientBuffers // of such a proxy
 	heap     heapLimit
 	soon     chan struct{} // capacity 1: see look
-	short    int           // so many times in a row there was less than the heap has
+	short    int           // consecutive adjustments in which nodes could not keep what the heap has
 	adjusted int64         // counted when the shares were last adjusted
 	looked   time.Time     // at the program's pages
 	program  int64         // bytes of them that were resident then beyond binaryMemory
@@ -83,18 +83,21 @@ func (m *memoryShares) run(ctx context.Context) {
 		}
 		kept := m.adjust()
 		m.watchConnections()
-		if m.short++; kept {
-			m.short = 0
-		}
-		if m.short > 0 && m.short <= mostSoon {
-			timer.Reset(lookEvery)
-		} else {
-			timer.Reset(beat.Until(adjustEvery))
-		}
+		timer.Reset(m.pause(kept))
 		if !m.await(ctx, timer.C) {
 			return
 		}
 	}
+}
+
+// pause returns how long the shares stay as they are, after an adjustment in which nodes kept what the heap has, or not.
+func (m *memoryShares) pause(kept bool) time.Duration {
+	if kept {
+		m.short = 0
+	} else if m.short++; m.short <= mostSoon {
+		return lookEvery
+	}
+	return beat.Until(adjustEvery)
 }
 
 // watchConnections has the nodes report when connections use more or less than now. A proxy reports
@@ -229,18 +232,18 @@ func (m *memoryShares) keepHeap(known, rest int64) (kept bool) {
 	h := &m.heap
 	use, slack := h.collectAbove(known+rest), rest/heapSlack
 	limit := max(known+rest-slack, min((use.need+needStep-1)/needStep*needStep, (known+rest)/2*3))
-	keep := func(bytes int64) bool {
-		kept := true
+	keep := func(bytes int64) {
+		kept = true
 		for _, n := range m.nodes {
 			kept = n.KeepHeap((bytes-known)/int64(len(m.nodes))) && kept
 		}
-		return kept
 	}
 	if limit > h.limit {
 		keep(limit + slack)
 	}
 	h.setLimit(limit)
-	return keep(max(limit+slack, use.total))
+	keep(max(limit+slack, use.total))
+	return kept
 }
 
 // heapLimit is the Go runtime's memory limit. The zero value leaves the runtime alone.

@@ -86,6 +86,28 @@ func TestSharesFollowTheLimits(t *testing.T) {
 	f(gib, 64*mib, 0)
 }
 
+// TestSharesAreAdjustedSoon: as long as a node cannot keep what the heap has, the shares are adjusted again soon, but
+// not for ever.
+func TestSharesAreAdjustedSoon(t *testing.T) {
+	m, heap := newTestShares(0)
+	m.nodes = append(m.nodes, testNode(t, 100*mib))
+	for range 2 {
+		heap.use, heap.afterGC = 200*mib, 200*mib
+		for i := range mostSoon {
+			if pause := m.pause(m.adjust()); pause != lookEvery {
+				t.Fatalf("after %d adjustments the next one is in %v", i+1, pause)
+			}
+		}
+		if pause := m.pause(m.adjust()); pause == lookEvery {
+			t.Error("they are adjusted soon for ever")
+		}
+		heap.use, heap.afterGC = 10*mib, 10*mib
+		if pause := m.pause(m.adjust()); pause == lookEvery {
+			t.Error("they are adjusted soon although the node keeps what the heap has")
+		}
+	}
+}
+
 func TestSharesOfProxy(t *testing.T) {
 	m, heap := newTestShares(gib)
 	buffers := &m.clients
