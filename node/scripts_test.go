@@ -507,12 +507,12 @@ func TestScriptsShareMemory(t *testing.T) {
 // A script ends when others make room and it holds much of the memory, and goes on if it holds little.
 func TestScriptsWithholdLittle(t *testing.T) {
 	n := startScripts(t)
-	fill := func(key string, keys int64) (answer string) {
+	fill := func(key string, keys int64, seconds int) (answer string) {
 		t.Helper()
 		script := dial(t, n.Addr())
 		script.patience = 2 * maxRun
 		script.send(fmt.Sprintf(`EVAL "for i = 1, %d do redis.call('SET', KEYS[1] .. i, string.rep('x', 1000)) end `+
-			`local from = os.clock() while os.clock() - from < 3 do end return 'whole'" 1 %s`, keys, key))
+			`local from = os.clock() while os.clock() - from < %d do end return 'whole'" 1 %s`, keys, seconds, key))
 		ended := make(chan string, 1)
 		go func() { ended <- script.next() }()
 		c, value := dial(t, n.Addr()), strings.Repeat("x", 1000)
@@ -527,10 +527,10 @@ func TestScriptsWithholdLittle(t *testing.T) {
 			}
 		}
 	}
-	if got := fill("{a}", n.cfg.Memory/2000); !strings.Contains(got, errScriptHolds.Text) {
+	if got := fill("{a}", n.cfg.Memory/2000, 50); !strings.Contains(got, errScriptHolds.Text) {
 		t.Errorf("a script that holds half of the memory answers %s", got)
 	}
-	if got := fill("{b}", 1000); got != `"whole"` {
+	if got := fill("{b}", 1000, 3); got != `"whole"` {
 		t.Errorf("a script that holds little answers %s", got)
 	}
 }
