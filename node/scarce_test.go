@@ -211,6 +211,8 @@ func TestStalledRequestsGiveWay(t *testing.T) {
 	}
 }
 
+// TestPinsLeaveRoom: those who read large values, and do not go on, do not pin what others' small values need. Who would
+// gets an error in place of the reply. Of others' replies, short values are copied.
 func TestPinsLeaveRoom(t *testing.T) {
 	const (
 		large, long   = 36, 2 << 20 // a socket takes less than one of them

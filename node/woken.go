@@ -146,7 +146,7 @@ func (w *blocked) served(reply *exec.Apart, popped uint64, ok bool) {
 		default:
 			start, pins := len(r.Out), len(r.Pins)
 			reply.Answer(&r.Request)
-			if r.popped = popped; popped == 0 {
+			if r.popped = popped; popped == 0 { // what may be given back stays whole, as in judgePins
 				r.LimitPins(start, pins)
 			}
 		}

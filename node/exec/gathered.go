@@ -83,10 +83,7 @@ func (g *Gathered) Take(r *Request, start, firstPin int) (ok bool) {
 
 // Answer moves the reply to the output. The command was executed, even if its reply is lost.
 func (g *Gathered) Answer(r *Request) {
-	fate := isPinned
-	if len(g.values) > 0 {
-		fate = r.fateOf(g.values)
-	}
+	fate := r.fateOf(g.values)
 	switch {
 	case fate == isLost:
 		g.lose()
