@@ -41,21 +41,30 @@ func (s *Pair) Memory(all bool) int64 {
 	return masks + row*int64(len(s.short())+1)
 }
 
+// smallRoom is how many words Solve has without allocating: strings of a few hundred bytes need fewer.
+const smallRoom = 256
+
 // Solve returns the length of the longest common subsequence. With all it keeps every row, for
 // matches.
 func (s *Pair) Solve(all bool) (length int) {
 	short, long := s.short(), s.long()
 	s.words = (len(long) + 63) / 64
-	masks := s.masks()
+	places, distinct := places(short)
+	var small [smallRoom]uint64
+	room := small[:]
+	if need := (distinct + 1) * s.words; need > len(room) {
+		room = make([]uint64, need)
+	}
+	v, masks := room[:s.words], room[s.words:(distinct+1)*s.words]
+	s.mark(masks, &places)
 	if all {
 		s.rows = make([]uint64, len(short)*s.words)
 	}
-	v := make([]uint64, s.words) // the complement of a row
-	for j := range v {
+	for j := range v { // v is the complement of a row
 		v[j] = ^uint64(0)
 	}
 	for i, c := range short {
-		mask, carry := masks[c], uint64(0)
+		mask, carry := masks[int(places[c]-1)*s.words:][:len(v)], uint64(0)
 		for j, x := range v {
 			u := x & mask[j]
 			var sum uint64
@@ -75,19 +84,24 @@ func (s *Pair) Solve(all bool) (length int) {
 	return ones(v, len(long))
 }
 
-// masks returns, for each byte of the shorter string, where the longer one has it.
-func (s *Pair) masks() (masks [256][]uint64) {
-	for _, c := range s.short() {
-		if masks[c] == nil {
-			masks[c] = make([]uint64, s.words)
+// places numbers the bytes that text has, from 1 on.
+func places(text []byte) (places [256]uint16, distinct int) {
+	for _, c := range text {
+		if places[c] == 0 {
+			distinct++
+			places[c] = uint16(distinct)
 		}
 	}
+	return places, distinct
+}
+
+// mark sets, in the mask of each byte of the shorter string, where the longer one has it.
+func (s *Pair) mark(masks []uint64, places *[256]uint16) {
 	for j, c := range s.long() {
-		if mask := masks[c]; mask != nil {
-			mask[j/64] |= 1 << (j % 64)
+		if p := int(places[c]); p != 0 {
+			masks[(p-1)*s.words+j/64] |= 1 << (j % 64)
 		}
 	}
-	return masks
 }
 
 func (s *Pair) row(i int) []uint64 { return s.rows[i*s.words : (i+1)*s.words] }
