@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -199,11 +200,25 @@ func TestManyKeysWhileNodesChange(t *testing.T) {
 			again += key
 			last += " $4 last"
 		}
-		cl.send("SET many:5 before", manyKeys("MSET", n, value)+repeats, "SET many:6 behind", "MGET many:5 many:6 many:2999")
-		if round == 2 {
-			c.nodes[1].cut()
+		write := func(cut bool) (replies []string) {
+			lines := []string{"SET many:5 before", manyKeys("MSET", n, value) + repeats, "SET many:6 behind", "MGET many:5 many:6 many:2999"}
+			cl.send(lines...)
+			if cut {
+				c.nodes[1].cut()
+			}
+			for range lines {
+				replies = append(replies, cl.reply())
+			}
+			return replies
 		}
-		cl.want("+OK", "+OK", "+OK", fmt.Sprintf("*3 %s $6 behind %s", text(value(5)), text(value(2999))))
+		got := write(round == 2)
+		if round == 2 && strings.Contains(got[0]+got[1], "outcome unknown") {
+			got = write(false) // the node may have executed a later write of the same keys, too
+		}
+		want := []string{"+OK", "+OK", "+OK", fmt.Sprintf("*3 %s $6 behind %s", text(value(5)), text(value(2999)))}
+		if !slices.Equal(got, want) {
+			t.Fatalf("round %d: got %.300q, want %.300q", round, got, want)
+		}
 		cl.send(manyKeys("EXISTS", n, nil), again)
 		cl.want(":"+strconv.Itoa(n), fmt.Sprintf("*%d%s", strings.Count(last, "last"), last))
 	}

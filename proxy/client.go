@@ -5,6 +5,7 @@ import (
 
 	"github.com/dunlin-cache/dunlin/internal/command"
 	"github.com/dunlin-cache/dunlin/internal/hoard"
+	"github.com/dunlin-cache/dunlin/internal/member"
 	"github.com/dunlin-cache/dunlin/internal/netloop"
 	"github.com/dunlin-cache/dunlin/internal/resp"
 	"github.com/dunlin-cache/dunlin/internal/session"
@@ -14,6 +15,7 @@ import (
 
 const (
 	maxInflight   = 1024     // commands of one session without a delivered reply
+	maxLarge      = 128      // and on the large lane, where each may take long: others' wait behind them
 	maxReplyBytes = 1 << 20  // what the replies of those may take, as far as foreseen
 	firstReply    = 64 << 10 // what the first replies are taken for: few commands go out until it is known better
 	largeRequest  = 64 << 10 // a request longer than this travels apart from the small ones
@@ -308,7 +310,15 @@ func (s *client) refuse(cmd *command.Command, args [][]byte, raw []byte) bool {
 func (s *client) atLimit() bool {
 	n := int(s.tail - s.head)
 	s.drains = s.drains && n > 0
-	return n >= maxInflight || s.long != nil || n > 0 && (s.blocking || s.selecting || s.drains || s.foreseen(n) > maxReplyBytes)
+	return n >= s.inflightLimit() || s.long != nil || n > 0 && (s.blocking || s.selecting || s.drains || s.foreseen(n) > maxReplyBytes)
+}
+
+// inflightLimit returns how many commands of the session may have no delivered reply.
+func (s *client) inflightLimit() int {
+	if s.Lane().Kind == member.Large {
+		return maxLarge
+	}
+	return maxInflight
 }
 
 // foreseen estimates the bytes of the session's replies: n expected ones, the early and the
@@ -320,7 +330,7 @@ func (s *client) foreseen(n int) int {
 // mayContinue reports whether a stalled session may try its next command.
 func (s *client) mayContinue() bool {
 	n := int(s.tail - s.head)
-	return n <= maxInflight/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && s.waitsFor == nil &&
+	return n <= s.inflightLimit()/2 && (n == 0 || s.foreseen(n) <= maxReplyBytes/2) && s.waitsFor == nil &&
 		s.long == nil && !s.blocking && !s.selecting && !(s.drains && n > 0) && !s.state.Blocked && s.w.order.MayContinue(&s.Session)
 }
 

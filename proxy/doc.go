@@ -67,7 +67,7 @@
 //
 // # Bounds
 //
-//   - A session has at most maxInflight commands outstanding.
+//   - A session has at most maxInflight commands outstanding, and maxLarge on the large lane.
 //   - Its expected, early and unsent replies take about maxReplyBytes together, if they are as
 //     large as the last ones. Early replies never take more than maxEarly, counting the gathered
 //     parts of unfinished replies. A session gathers the large parts of one command at a time.

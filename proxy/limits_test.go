@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,6 +57,35 @@ func TestLargeRequestToUnreachableNode(t *testing.T) {
 	}
 	if took := time.Since(start); took > 5*2*time.Second/2 {
 		t.Errorf("five more commands of both kinds were answered after %v, and the node had not been reached for longer than the patience", took)
+	}
+}
+
+// A long pipeline of commands that may take a node long leaves room on the large lane: another client's such command
+// is not behind all of it.
+func TestHeavyPipelineLeavesRoom(t *testing.T) {
+	c := newCluster(t, 1, oneLoop(t))
+	n := c.nodes[0]
+	first, other := c.dial(), c.dial()
+	for range 100 { // what is known of replies is how large the last ones were
+		first.send("BITCOUNT k")
+		first.reply()
+	}
+	other.send("BITCOUNT k")
+	other.reply()
+	gate := make(chan struct{})
+	n.set(func(n *fakeNode) { n.gate, n.log = gate, nil })
+	const commands = 1000
+	first.send(slices.Repeat([]string{"BITCOUNT k"}, commands)...)
+	eventually(t, "some of the pipeline is on its way", func() bool { return c.stats().Inflight == maxLarge })
+	other.send("BITCOUNT other")
+	eventually(t, "the other's command is on its way", func() bool { return c.stats().Inflight == maxLarge+1 })
+	close(gate)
+	other.reply()
+	for range commands {
+		first.reply()
+	}
+	if log := n.executed(); len(log) != commands+1 || log[maxLarge] != "BITCOUNT other" {
+		t.Errorf("the other's command is number %d of %d", slices.Index(log, "BITCOUNT other"), len(log))
 	}
 }
 
