@@ -66,7 +66,7 @@ func (a *Account) Other() int64 { return a.other }
 
 func (a *Account) take(n int) bool {
 	a.used += int64(n)
-	if missing := a.missing(n); missing <= 0 || a.budget == nil || a.draw(missing, a.budget.Charge) {
+	if a.grants(a.missing(n)) {
 		return true
 	}
 	a.used -= int64(n)
@@ -85,8 +85,10 @@ func (a *Account) missing(n int) int64 {
 func (a *Account) reserved() int64 { return a.floor / 8 }
 
 // leavesReserve reports whether there is more than what is reserved.
-func (a *Account) leavesReserve() bool {
-	missing := a.used + a.reserved() - a.granted
+func (a *Account) leavesReserve() bool { return a.grants(a.used + a.reserved() - a.granted) }
+
+// grants reports whether nothing is missing, or what is has been charged.
+func (a *Account) grants(missing int64) bool {
 	return missing <= 0 || a.budget == nil || a.draw(missing, a.budget.Charge)
 }
 
