@@ -43,12 +43,18 @@ func startLeveledTrio(t *testing.T, change ...func(*Config)) (nodes [3]*Node, ta
 }
 
 // succeed closes the first node when its followers have what it has sent, and has the others obey the
-// table without it.
+// table without it. A stream that has broken on a busy machine begins anew, so the second one must have whole copies
+// then.
 func succeed(t *testing.T, nodes [3]*Node, table *ring.Table) {
 	t.Helper()
 	for _, s := range nodes[0].senders.List() {
 		if err := s.Flush(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for p := range table.Follower {
+		if table.Owner[p] == 0 && table.Follower[p] == 1 {
+			eventually(t, fmt.Sprintf("the copy of partition %d is in sync", p), inSync(nodes[1], uint16(p)))
 		}
 	}
 	if err := nodes[0].Close(); err != nil {

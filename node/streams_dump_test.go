@@ -393,6 +393,15 @@ func TestStreamsRestoredReachTheFollower(t *testing.T) {
 	}
 	succeed(t, nodes, table)
 	c = dial(t, nodes[1].Addr())
+	var missing []string
+	for key := range want {
+		if c.do("EXISTS "+key) != "(integer) 1" {
+			missing = append(missing, key)
+		}
+	}
+	if len(missing) > 0 {
+		t.Fatalf("the follower lacks %d of %d keys: %s", len(missing), len(want), missing)
+	}
 	for key, want := range want {
 		wantNearly(t, "the follower has "+key, streamOf(c, key), want, 2000) // their clocks differ, as far as they know
 	}
